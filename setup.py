@@ -1,0 +1,78 @@
+"""Build of the C++ extensions; everything else about the package is in pyproject.toml."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+ROOT = Path(__file__).resolve().parent
+CSRC = Path("src/torch_neuronx/csrc")
+
+COMPILE_FLAGS = [
+    "-std=c++20",
+    "-O2",
+    "-g0",
+    "-fvisibility=hidden",
+    # Each rounding of the unfused operations is kept: no multiply-add contraction.
+    "-ffp-contract=off",
+    # ATen's parallel_for is a header; the OpenMP symbols come from the copy that torch has loaded.
+    "-fopenmp",
+    "-Wall",
+    "-Wextra",
+    "-Wno-unused-parameter",
+    "-Wno-missing-field-initializers",
+    "-Wno-unknown-pragmas",
+]
+
+
+class BuildExtensions(BuildExtension):
+    """Incremental build in build/, with a compiler cache and an atomic replacement of the .so."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        # An editable install asks for a temporary folder; a fixed one lets ninja see what changed.
+        self.build_temp = str(ROOT / "build" / "native")
+
+    def build_extensions(self) -> None:
+        os.environ.setdefault("MAX_JOBS", str(os.cpu_count() or 1))
+        if shutil.which("ccache") and "CXX" not in os.environ:
+            os.environ["CXX"] = "ccache c++"
+            # torch's compiler check takes a single word; it would only warn about the ABI.
+            os.environ["TORCH_DONT_CHECK_COMPILER_ABI"] = "1"
+        super().build_extensions()
+
+    def copy_file(self, infile: str, outfile: str, *args: object, **kwargs: object) -> object:
+        # Running processes keep the old file; new ones never see half of the new one.
+        target = Path(outfile)
+        if target.suffix != ".so":
+            return super().copy_file(infile, outfile, *args, **kwargs)
+        partial = target.with_name(f".{target.name}.{os.getpid()}")
+        shutil.copyfile(infile, partial)
+        shutil.copymode(infile, partial)
+        partial.replace(target)
+        return outfile, True
+
+
+def torch_neuronx_extension() -> list[CppExtension]:
+    sources = sorted(str(path) for path in CSRC.rglob("*.cpp"))
+    if not sources:
+        return []
+    return [
+        CppExtension(
+            "torch_neuronx._C",
+            sources=sources,
+            include_dirs=[str(ROOT / CSRC)],
+            extra_compile_args={"cxx": COMPILE_FLAGS},
+            extra_link_args=["-Wl,--as-needed"],
+        )
+    ]
+
+
+setup(
+    ext_modules=torch_neuronx_extension(),
+    cmdclass={"build_ext": BuildExtensions.with_options(use_ninja=True)},
+)
