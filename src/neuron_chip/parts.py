@@ -1,0 +1,169 @@
+"""The records a chip is made of: engines, memories, DMA, links. The rows are in `chips`.
+
+Every numeric field names its unit. `None` means that no public source gives the number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neuron_chip import sources
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorEngine:
+    """The systolic array: `rows` is the contraction axis, `columns` the stationary free axis."""
+
+    clock_ghz: float
+    rows: int
+    columns: int
+    max_moving_free: int
+    """Largest free size of the moving operand in one instruction, in elements (fp32 in PSUM)."""
+    fp32_passes: int
+    fp8_rows: int
+    """Contraction depth of one FP8 pass; more rows than the array means double-row mode."""
+    mx_rows: int | None
+    """Contraction depth of one MXFP8/MXFP4 pass, None where the format is missing."""
+    min_issue_cycles: int
+    pipeline_latency_ns: float
+    stationary_load_speedup: int
+    """How many columns a stationary load writes while a moving pass would stream one."""
+    source: str
+
+    def __post_init__(self) -> None:
+        sources.check(self.source)
+        assert self.fp8_rows % self.rows == 0
+        assert self.mx_rows is None or self.mx_rows % self.fp8_rows == 0
+
+    @property
+    def dense_flops_per_second(self) -> float:
+        """bf16 rate: two operations per array cell and cycle."""
+        return 2.0 * self.rows * self.columns * self.clock_ghz * 1e9
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneEngine:
+    """An engine that works on one element of each of `lanes` partitions per cycle."""
+
+    name: str
+    clock_ghz: float
+    lanes: int
+    max_fast_elements_per_lane_cycle: int
+    """Best performance mode: elements per lane and cycle for 16-bit SBUF-to-SBUF work."""
+    min_issue_cycles: int
+    fixed_ns: float
+    """Start-up, memory access and completion of one instruction that waits for its input."""
+    source: str
+
+    def __post_init__(self) -> None:
+        sources.check(self.source)
+        assert self.clock_ghz > 0
+        assert self.max_fast_elements_per_lane_cycle in (1, 2, 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScratchMemory:
+    """A two-dimensional on-core memory: partitions times bytes per partition."""
+
+    name: str
+    partitions: int
+    bytes_per_partition: int
+    total_bytes: int
+    bank_bytes_per_partition: int | None
+    source: str
+
+    def __post_init__(self) -> None:
+        sources.check(self.source)
+        assert self.total_bytes == self.partitions * self.bytes_per_partition
+        bank = self.bank_bytes_per_partition
+        assert bank is None or self.bytes_per_partition % bank == 0
+
+    @property
+    def banks(self) -> int | None:
+        """Number of banks, None for a memory that is not banked."""
+        bank = self.bank_bytes_per_partition
+        return None if bank is None else self.bytes_per_partition // bank
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hbm:
+    """The chip's high-bandwidth memory."""
+
+    total_bytes: int
+    stacks: int
+    bytes_per_second: float
+    read_efficiency: float
+    """Share of the nominal rate that a read-mostly stream reaches."""
+    read_write_efficiency: float
+    """The same for streams that read and write."""
+    source: str
+
+    def __post_init__(self) -> None:
+        sources.check(self.source)
+        assert self.total_bytes % self.stacks == 0
+        assert 0 < self.read_write_efficiency <= self.read_efficiency <= 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dma:
+    """The DMA engines of one physical core."""
+
+    engines: int
+    queues_per_engine: int
+    peak_bytes_per_second_per_engine: float
+    bytes_per_second_per_engine: float
+    """What an engine delivers with descriptors of 4 KiB and more."""
+    descriptor_ns: float
+    """Least time of one descriptor in its engine, however small."""
+    trigger_static_ns: float
+    trigger_dynamic_ns: float
+    completion_ns: float
+    hardware_dge_ns: float | None
+    software_descriptor_ns: float
+    """Time that GpSimd needs to write one descriptor of an indirect transfer."""
+    transpose_hbm_efficiency: float | None
+    transpose_sbuf_efficiency: float | None
+    source: str
+
+    def __post_init__(self) -> None:
+        sources.check(self.source)
+        assert self.bytes_per_second_per_engine <= self.peak_bytes_per_second_per_engine
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Practical rate of all engines of the core."""
+        return self.engines * self.bytes_per_second_per_engine
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """Chip-to-chip interconnect."""
+
+    name: str
+    topology: str
+    bytes_per_second_per_chip: float
+    """All links of a chip together, both directions."""
+    hop_us: float
+    source: str
+
+    def __post_init__(self) -> None:
+        sources.check(self.source)
+        assert self.topology in ("ring", "torus", "switch")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Throttle:
+    """Current-step limit of the tensor engine: slow for a moment after it was idle."""
+
+    warm_up_us: float
+    start_fraction: float
+    rearm_fraction: float
+    source: str
+
+    def __post_init__(self) -> None:
+        sources.check(self.source)
+        assert 0 < self.start_fraction <= 1
