@@ -1,0 +1,8 @@
+// torch_neuronx._C: the list of its parts.
+#include "bindings/bindings.h"
+
+PYBIND11_MODULE(_C, m) {
+  neuron::bindings::add_device(m);
+  neuron::bindings::add_memory(m);
+  neuron::bindings::add_tracking(m);
+}

@@ -1,0 +1,44 @@
+// The allocators that PyTorch sees: modelled HBM and, inside a host scope,
+// the host's own CPU allocations.
+#pragma once
+
+#include <c10/core/Allocator.h>
+
+#include "c10/device.h"
+
+namespace neuron {
+
+// Device memory on `device`, owned by the current queue there. Never null.
+c10::Allocator* device_allocator();
+c10::DataPtr allocate_on(int device, size_t nbytes);
+
+// While one lives, CPU allocations of this thread come from device memory of
+// `device` as uncounted scratch; `adopt` counts the one that became an
+// output. This is how a host kernel's result is born in device memory.
+class HostScope {
+ public:
+  explicit HostScope(int device) noexcept : previous_(active_) {
+    active_ = device;
+  }
+  ~HostScope() {
+    active_ = previous_;
+  }
+  HostScope(const HostScope&) = delete;
+  HostScope& operator=(const HostScope&) = delete;
+
+  static int active() noexcept {
+    return active_;
+  }
+
+ private:
+  static thread_local int active_;
+  int previous_;
+};
+
+// Turns a CPU pointer into one of `device` without copying, and counts it.
+c10::DataPtr adopt(c10::DataPtr host, size_t nbytes, int device);
+
+// The allocator that host aliases resize with.
+c10::Allocator* scoped_host_allocator();
+
+} // namespace neuron

@@ -1,0 +1,218 @@
+#include "dispatch/host_call.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/DispatchKeySet.h>
+
+#include <typeinfo>
+
+namespace neuron {
+namespace {
+
+const c10::DispatchKeySet& hidden_keys() {
+  static const c10::DispatchKeySet keys =
+      c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+      c10::autocast_dispatch_keyset |
+      c10::DispatchKeySet(
+          {c10::DispatchKey::Python,
+           c10::DispatchKey::PythonTLSSnapshot,
+           c10::DispatchKey::Functionalize,
+           c10::DispatchKey::FuncTorchBatched,
+           c10::DispatchKey::FuncTorchVmapMode,
+           c10::DispatchKey::FuncTorchGradWrapper,
+           c10::DispatchKey::FuncTorchDynamicLayerBackMode,
+           c10::DispatchKey::FuncTorchDynamicLayerFrontMode});
+  return keys;
+}
+
+at::Tensor make_host_tensor(
+    c10::intrusive_ptr<c10::StorageImpl> storage,
+    const at::Tensor& like) {
+  auto* from = like.unsafeGetTensorImpl();
+  auto impl = c10::make_intrusive<c10::TensorImpl>(
+      c10::Storage(std::move(storage)),
+      c10::DispatchKeySet(c10::DispatchKey::CPU),
+      from->dtype());
+  impl->set_sizes_and_strides(
+      from->sizes(), from->strides(), from->storage_offset());
+  if (C10_UNLIKELY(from->is_conj())) {
+    impl->_set_conj(true);
+  }
+  if (C10_UNLIKELY(from->is_neg())) {
+    impl->_set_neg(true);
+  }
+  if (C10_UNLIKELY(from->is_wrapped_number())) {
+    impl->set_wrapped_number(true);
+  }
+  return at::Tensor(std::move(impl));
+}
+
+} // namespace
+
+bool is_dense(const at::Tensor& tensor) {
+  constexpr c10::DispatchKeySet special(
+      {c10::DispatchKey::Sparse,
+       c10::DispatchKey::SparseCsr,
+       c10::DispatchKey::Quantized,
+       c10::DispatchKey::NestedTensor,
+       c10::DispatchKey::ZeroTensor});
+  return !tensor.key_set().has_any(special) && tensor.has_storage();
+}
+
+void HostCall::two_devices(const at::Tensor& tensor) const {
+  const auto mine = device_ >= 0 ? device_at(device_) : tensor.device();
+  const auto other = device_ >= 0 ? tensor.device() : *cpu_seen_;
+  TORCH_CHECK(
+      false,
+      "Expected all tensors to be on the same device, but found at least two "
+      "devices, ",
+      mine,
+      " and ",
+      other,
+      "! (when running ",
+      op_.name,
+      ") Move one of them, for example with .to(\"",
+      mine,
+      "\").");
+}
+
+void HostCall::on_device(c10::Device device) {
+  if (device.type() != kNeuron) {
+    return;
+  }
+  device_ = checked_index(device);
+}
+
+at::Tensor HostCall::to_host(at::Tensor tensor, bool written) {
+  if (!tensor.defined()) {
+    return tensor;
+  }
+  const auto device = tensor.device();
+  if (C10_UNLIKELY(device.type() != kNeuron)) {
+    const bool passes = device.type() == c10::DeviceType::CPU &&
+        ((tensor.dim() == 0 && !written) || op_.takes_cpu_tensors);
+    if (!passes) {
+      cpu_seen_ = device;
+      if (device_ >= 0) {
+        two_devices(tensor);
+      }
+    }
+    entries_.push_back({tensor, tensor, nullptr, false});
+    return tensor;
+  }
+  if (C10_UNLIKELY(device_ < 0)) {
+    device_ = device.index();
+    if (cpu_seen_.has_value()) {
+      device_ = -1;
+      two_devices(tensor);
+    }
+  } else if (C10_UNLIKELY(device_ != device.index())) {
+    two_devices(tensor);
+  }
+  at::Tensor alias;
+  const void* data = nullptr;
+  if (C10_LIKELY(is_dense(tensor))) {
+    auto storage = host_alias(
+        tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl(),
+        written);
+    data = storage->data();
+    alias = make_host_tensor(std::move(storage), tensor);
+  } else {
+    alias = alias_special(tensor, written);
+  }
+  entries_.push_back({std::move(tensor), alias, data, written});
+  return alias;
+}
+
+HostCall::Scope::Scope(const HostCall& call) : exclude_(hidden_keys()) {
+  const int device = call.device();
+  auto& queue = runtime::current_queue(device);
+  if (C10_UNLIKELY(!queue.idle())) {
+    with_torch_errors([&] { queue.wait_idle(); });
+  }
+  memory_.emplace(device);
+}
+
+void HostCall::finish() {
+  for (auto& entry : entries_) {
+    if (!entry.written) {
+      continue;
+    }
+    if (C10_UNLIKELY(entry.data_before == nullptr && !is_dense(entry.original))) {
+      finish_special(entry);
+      continue;
+    }
+    auto* alias = entry.alias.unsafeGetTensorImpl();
+    auto* original = entry.original.unsafeGetTensorImpl();
+    auto* alias_storage = alias->unsafe_storage().unsafeGetStorageImpl();
+    follow_alias(
+        original->unsafe_storage().unsafeGetStorageImpl(),
+        alias_storage,
+        entry.data_before);
+    if (C10_UNLIKELY(
+            alias->sizes() != original->sizes() ||
+            alias->strides() != original->strides() ||
+            alias->storage_offset() != original->storage_offset())) {
+      original->set_sizes_and_strides(
+          alias->sizes(), alias->strides(), alias->storage_offset());
+    }
+  }
+}
+
+c10::Storage HostCall::storage_for(const at::Tensor& host) {
+  const auto& storage = host.storage();
+  for (const auto& entry : entries_) {
+    if (entry.original.device().type() == kNeuron && is_dense(entry.original) &&
+        entry.alias.has_storage() &&
+        entry.alias.storage().unsafeGetStorageImpl() ==
+            storage.unsafeGetStorageImpl()) {
+      return entry.original.storage();
+    }
+  }
+  for (const auto& [from, to] : adopted_) {
+    if (from.unsafeGetStorageImpl() == storage.unsafeGetStorageImpl()) {
+      return to;
+    }
+  }
+  c10::Storage taken(adopt_storage(storage.unsafeGetStorageImpl(), device()));
+  adopted_.emplace_back(storage, taken);
+  return taken;
+}
+
+at::Tensor HostCall::wrap(const at::Tensor& host, c10::Storage storage) {
+  auto* from = host.unsafeGetTensorImpl();
+  auto tensor = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage),
+      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+      from->dtype());
+  auto* impl = tensor.unsafeGetTensorImpl();
+  impl->set_sizes_and_strides(
+      from->sizes(), from->strides(), from->storage_offset());
+  if (C10_UNLIKELY(from->is_conj())) {
+    impl->_set_conj(true);
+  }
+  if (C10_UNLIKELY(from->is_neg())) {
+    impl->_set_neg(true);
+  }
+  if (C10_UNLIKELY(from->is_wrapped_number())) {
+    impl->set_wrapped_number(true);
+  }
+  return tensor;
+}
+
+at::Tensor HostCall::to_device(at::Tensor result) {
+  if (!result.defined() ||
+      result.device().type() != c10::DeviceType::CPU) {
+    return result;
+  }
+  for (const auto& entry : entries_) {
+    if (entry.alias.unsafeGetTensorImpl() == result.unsafeGetTensorImpl()) {
+      return entry.original;
+    }
+  }
+  if (C10_UNLIKELY(!is_dense(result))) {
+    return wrap_special(result);
+  }
+  return wrap(result, storage_for(result));
+}
+
+} // namespace neuron

@@ -1,0 +1,73 @@
+// One op run by its CPU kernel on aliases of device memory.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/SmallVector.h>
+
+#include <optional>
+
+#include "c10/storage.h"
+#include "dispatch/op_record.h"
+
+namespace neuron {
+
+// Usage: to_host every tensor, build a HostCall::Scope, run the CPU kernel,
+// leave the scope, finish(), then to_device every result. Nothing is copied:
+// an alias shares the memory, and a fresh result's memory is taken over.
+class HostCall {
+ public:
+  explicit HostCall(const OpRecord& op) : op_(op) {}
+
+  // The alias of `tensor`; a CPU tensor passes if it is 0-dim or the op takes
+  // CPU tensors, anything else is an error about two devices.
+  at::Tensor to_host(at::Tensor tensor, bool written);
+
+  // Names the device where no tensor does, and checks that all agree.
+  void on_device(c10::Device device);
+  int device() const {
+    return device_ >= 0 ? device_ : runtime::current_device();
+  }
+
+  // Waits until earlier work of the device's current queue is done, then
+  // hides the host kernel from autograd, autocast, modes and functorch, and
+  // lets its allocations be device memory.
+  class Scope {
+   public:
+    explicit Scope(const HostCall& call);
+
+   private:
+    c10::impl::ExcludeDispatchKeyGuard exclude_;
+    std::optional<HostScope> memory_;
+  };
+
+  // Gives metadata and moved memory of written aliases back to the originals.
+  void finish();
+  at::Tensor to_device(at::Tensor result);
+
+ private:
+  struct Entry {
+    at::Tensor original;
+    at::Tensor alias;
+    const void* data_before;
+    bool written;
+  };
+  at::Tensor wrap(const at::Tensor& host, c10::Storage storage);
+  at::Tensor wrap_special(const at::Tensor& host);
+  at::Tensor alias_special(const at::Tensor& tensor, bool written);
+  void finish_special(const Entry& entry);
+  c10::Storage storage_for(const at::Tensor& host);
+  [[noreturn]] void two_devices(const at::Tensor& tensor) const;
+
+  const OpRecord& op_;
+  int device_ = -1;
+  std::optional<c10::Device> cpu_seen_;
+  c10::SmallVector<Entry, 6> entries_;
+  // Fresh host storages already taken over: two results may share one.
+  c10::SmallVector<std::pair<c10::Storage, c10::Storage>, 2> adopted_;
+};
+
+// True for a tensor whose memory is one strided buffer.
+bool is_dense(const at::Tensor& tensor);
+
+} // namespace neuron
