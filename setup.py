@@ -7,7 +7,11 @@ import shutil
 from pathlib import Path
 
 from setuptools import setup
-from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+# A stale extension must not stop the build that replaces it.
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+
+from torch.utils.cpp_extension import BuildExtension, CppExtension  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent
 CSRC = Path("src/torch_neuronx/csrc")
