@@ -115,6 +115,10 @@ def _sbuf(mib: int, source: str) -> ScratchMemory:
 # of pipeline; 400 ns for 128 elements on ScalarE and 685 ns for 512 on VectorE give the fixed
 # parts. The clocks of the three cores differ little, so one set of nanoseconds serves all.
 _PIPELINE_NS = 160.0
+# 859 ns per pair of fp32 passes over 512 columns are 2,062 cycles; the columns alone are 2,048.
+_ISSUE_GAP_CYCLES = 14
+# A device-to-device copy reached 648.7 GB/s of the 716.8 GB/s of one trn2 logical core.
+_HBM_EFFICIENCY = 0.90
 _VECTOR_FIXED_NS = 150.0
 _SCALAR_FIXED_NS = 290.0
 
@@ -136,6 +140,7 @@ TRN1 = Chip(
         fp8_rows=128,
         mx_rows=None,
         min_issue_cycles=64,
+        issue_gap_cycles=_ISSUE_GAP_CYCLES,
         pipeline_latency_ns=_PIPELINE_NS,
         stationary_load_speedup=4,
         source="nki-v2 perf-guide matmul-tutorial",
@@ -175,8 +180,7 @@ TRN1 = Chip(
         total_bytes=32 * GIB,
         stacks=2,
         bytes_per_second=820e9,
-        read_efficiency=0.88,
-        read_write_efficiency=0.83,
+        efficiency=_HBM_EFFICIENCY,
         source="hw xpu-perf inference",  # shares as measured on trn2
     ),
     dma=Dma(
@@ -184,7 +188,8 @@ TRN1 = Chip(
         queues_per_engine=16,
         peak_bytes_per_second_per_engine=27.2e9,
         bytes_per_second_per_engine=17e9,
-        descriptor_ns=107.0,
+        full_rate_descriptor_bytes=4096,
+        transfer_latency_ns=860.0,
         trigger_static_ns=1000.0,
         trigger_dynamic_ns=700.0,
         completion_ns=300.0,
@@ -199,6 +204,7 @@ TRN1 = Chip(
         name="NeuronLink-v2",
         topology="torus",
         bytes_per_second_per_chip=384e9,
+        bytes_per_second_per_channel=48e9,  # 4 neighbours, 2 directions
         hop_us=1.5,
         source="hw collectives",
     ),
@@ -217,6 +223,7 @@ INF2 = replace(
         name="NeuronLink-v2",
         topology="ring",
         bytes_per_second_per_chip=192e9,
+        bytes_per_second_per_channel=48e9,  # 2 neighbours, 2 directions
         hop_us=1.5,
         source="hw collectives",
     ),
@@ -240,6 +247,7 @@ TRN2 = Chip(
         fp8_rows=256,
         mx_rows=None,
         min_issue_cycles=64,
+        issue_gap_cycles=_ISSUE_GAP_CYCLES,
         pipeline_latency_ns=_PIPELINE_NS,
         stationary_load_speedup=4,
         source="nki-v3 perf-guide matmul-tutorial",
@@ -280,8 +288,7 @@ TRN2 = Chip(
         stacks=4,
         # 4 stacks of 716.8 GB/s, the profiler's calibration; pages print 2.9 and 3 TB/s.
         bytes_per_second=4 * 716.8e9,
-        read_efficiency=0.88,
-        read_write_efficiency=0.83,
+        efficiency=_HBM_EFFICIENCY,
         source="hw matmul-tutorial xpu-perf",
     ),
     dma=Dma(
@@ -289,7 +296,8 @@ TRN2 = Chip(
         queues_per_engine=16,
         peak_bytes_per_second_per_engine=27.2e9,
         bytes_per_second_per_engine=23e9,
-        descriptor_ns=107.0,
+        full_rate_descriptor_bytes=4096,
+        transfer_latency_ns=860.0,
         trigger_static_ns=1000.0,
         trigger_dynamic_ns=700.0,
         completion_ns=300.0,
@@ -304,6 +312,7 @@ TRN2 = Chip(
         name="NeuronLink-v3",
         topology="torus",
         bytes_per_second_per_chip=1280e9,
+        bytes_per_second_per_channel=128e9,  # 1,024 GB/s inside the instance: 4 neighbours, 2 directions
         hop_us=1.5,
         source="hw collectives",
     ),
@@ -333,6 +342,7 @@ TRN3 = Chip(
         fp8_rows=256,
         mx_rows=512,
         min_issue_cycles=64,
+        issue_gap_cycles=_ISSUE_GAP_CYCLES,
         pipeline_latency_ns=_PIPELINE_NS,
         stationary_load_speedup=4,
         source="nki-v4 perf-guide matmul-tutorial",
@@ -372,8 +382,7 @@ TRN3 = Chip(
         total_bytes=144 * GIB,
         stacks=4,
         bytes_per_second=4.9e12,
-        read_efficiency=0.88,
-        read_write_efficiency=0.83,
+        efficiency=_HBM_EFFICIENCY,
         source="hw xpu-perf inference",  # shares as measured on trn2
     ),
     dma=Dma(
@@ -381,7 +390,8 @@ TRN3 = Chip(
         queues_per_engine=16,
         peak_bytes_per_second_per_engine=38.4e9,
         bytes_per_second_per_engine=33e9,
-        descriptor_ns=107.0,
+        full_rate_descriptor_bytes=4096,
+        transfer_latency_ns=860.0,
         trigger_static_ns=1000.0,
         trigger_dynamic_ns=700.0,
         completion_ns=300.0,
@@ -396,6 +406,7 @@ TRN3 = Chip(
         name="NeuronLink-v4",
         topology="switch",
         bytes_per_second_per_chip=2560e9,
+        bytes_per_second_per_channel=320e9,  # half of it sends; 4 logical cores share it
         hop_us=1.5,
         source="hw collectives",
     ),

@@ -29,6 +29,8 @@ class TensorEngine:
     mx_rows: int | None
     """Contraction depth of one MXFP8/MXFP4 pass, None where the format is missing."""
     min_issue_cycles: int
+    issue_gap_cycles: int
+    """Cycles lost between a stationary load and its moving pass when they follow back to back."""
     pipeline_latency_ns: float
     stationary_load_speedup: int
     """How many columns a stationary load writes while a moving pass would stream one."""
@@ -96,16 +98,14 @@ class Hbm:
     total_bytes: int
     stacks: int
     bytes_per_second: float
-    read_efficiency: float
-    """Share of the nominal rate that a read-mostly stream reaches."""
-    read_write_efficiency: float
-    """The same for streams that read and write."""
+    efficiency: float
+    """Share of the nominal rate that a pure copy reaches."""
     source: str
 
     def __post_init__(self) -> None:
         sources.check(self.source)
         assert self.total_bytes % self.stacks == 0
-        assert 0 < self.read_write_efficiency <= self.read_efficiency <= 1
+        assert 0 < self.efficiency <= 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,9 +116,10 @@ class Dma:
     queues_per_engine: int
     peak_bytes_per_second_per_engine: float
     bytes_per_second_per_engine: float
-    """What an engine delivers with descriptors of 4 KiB and more."""
-    descriptor_ns: float
-    """Least time of one descriptor in its engine, however small."""
+    """What an engine delivers with descriptors of `full_rate_descriptor_bytes`."""
+    full_rate_descriptor_bytes: int
+    transfer_latency_ns: float
+    """Least time from first byte to last of one transfer over 128 partitions, however small."""
     trigger_static_ns: float
     trigger_dynamic_ns: float
     completion_ns: float
@@ -138,6 +139,13 @@ class Dma:
         """Practical rate of all engines of the core."""
         return self.engines * self.bytes_per_second_per_engine
 
+    @property
+    def descriptor_ns(self) -> float:
+        """Fixed time per descriptor: what separates the practical from the peak rate."""
+        size = self.full_rate_descriptor_bytes
+        practical_s = size / self.bytes_per_second_per_engine
+        return 1e9 * (practical_s - size / self.peak_bytes_per_second_per_engine)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
@@ -147,6 +155,8 @@ class Link:
     topology: str
     bytes_per_second_per_chip: float
     """All links of a chip together, both directions."""
+    bytes_per_second_per_channel: float
+    """One direction of the link that a ring of ranks runs over."""
     hop_us: float
     source: str
 
