@@ -11,7 +11,7 @@ from setuptools import setup
 # A stale extension must not stop the build that replaces it.
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
-from torch.utils.cpp_extension import BuildExtension, CppExtension  # noqa: E402
+from torch.utils.cpp_extension import BuildExtension, CppExtension
 
 ROOT = Path(__file__).resolve().parent
 CSRC = Path("src/torch_neuronx/csrc")

@@ -1,4 +1,4 @@
-"""The C++ extension, as Python sees it. tests/device/test_bindings.py holds it to this list."""
+# The C++ extension, as Python sees it. tests/device/test_bindings.py holds it to this list.
 
 from typing import Any
 

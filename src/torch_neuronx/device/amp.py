@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 
-class autocast(torch.amp.autocast):  # type: ignore[misc]  # untyped base
+class autocast(torch.amp.autocast):
     """`torch.autocast("neuron")`."""
 
     def __init__(

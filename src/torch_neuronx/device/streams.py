@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import torch
-from typing_extensions import Self
 
 from torch_neuronx import _C
 from torch_neuronx.device.cores import Device, device_index

@@ -1,0 +1,150 @@
+"""The module `torch.neuron`: what PyTorch programs expect of an accelerator's module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from torch_neuronx import _C
+from torch_neuronx.device import amp, memory, random, streams
+from torch_neuronx.device.cores import (
+    _exchange_device,
+    _is_in_bad_fork,
+    _lazy_init,
+    _maybe_exchange_device,
+    can_device_access_peer,
+    current_device,
+    device,
+    device_count,
+    device_of,
+    init,
+    is_available,
+    is_current_stream_capturing,
+    is_initialized,
+    set_device,
+    synchronize,
+)
+from torch_neuronx.device.driver import driver, platform
+from torch_neuronx.device.memory import (
+    empty_cache,
+    get_per_process_memory_fraction,
+    max_memory_active,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory_active,
+    memory_allocated,
+    memory_reserved,
+    memory_snapshot,
+    memory_stats,
+    memory_stats_as_nested_dict,
+    memory_summary,
+    reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_peak_memory_stats,
+    set_per_process_memory_fraction,
+)
+from torch_neuronx.device.properties import (
+    NeuronDeviceProperties,
+    get_amp_supported_dtype,
+    get_arch_list,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    is_bf16_supported,
+)
+from torch_neuronx.device.random import (
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
+from torch_neuronx.device.streams import (
+    Event,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+)
+
+OutOfMemoryError = torch.OutOfMemoryError
+
+__all__ = [
+    "Event",
+    "NeuronDeviceProperties",
+    "OutOfMemoryError",
+    "Stream",
+    "StreamContext",
+    "_exchange_device",
+    "_is_in_bad_fork",
+    "_lazy_init",
+    "_maybe_exchange_device",
+    "amp",
+    "can_device_access_peer",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
+    "device_count",
+    "device_of",
+    "driver",
+    "empty_cache",
+    "get_amp_supported_dtype",
+    "get_arch_list",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_per_process_memory_fraction",
+    "get_rng_state",
+    "get_rng_state_all",
+    "init",
+    "initial_seed",
+    "is_available",
+    "is_bf16_supported",
+    "is_current_stream_capturing",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_active",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory",
+    "memory_active",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_snapshot",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
+    "platform",
+    "random",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_per_process_memory_fraction",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "streams",
+    "synchronize",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Made on demand: the devices need not exist when the module is imported.
+    if name == "default_generators":
+        return tuple(_C._default_generator(index) for index in range(_C._device_count()))
+    raise AttributeError(f"module 'torch.neuron' has no attribute {name!r}")

@@ -1,0 +1,51 @@
+"""Makes the device known to PyTorch, once a process. What the device offers is in `device`."""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+from torch.utils.backend_registration import (
+    generate_methods_for_privateuse1_backend,
+    rename_privateuse1_backend,
+)
+
+from torch_neuronx import _C, device, settings
+from torch_neuronx.device import patches
+from torch_neuronx.device.driver import check_available, platform
+from torch_neuronx.ops import tracking
+
+_registered = False
+
+
+def register() -> None:
+    """Name the backend, size the modelled machine, and add torch.neuron and the methods.
+
+    Touches no device memory and starts no thread.
+    """
+    global _registered
+    if _registered:
+        return
+    _registered = True
+    chosen = settings.current()
+    driver = check_available(chosen.driver)
+    machine = platform()
+    _C._configure(
+        driver,
+        [(machine.chip.name, machine.hbm_bytes_per_core)] * len(machine.cores),
+        chosen.launch_blocking,
+        chosen.wait_deadline_seconds,
+        chosen.allocator.max_split_size_bytes,
+        chosen.allocator.memory_fraction,
+    )
+    rename_privateuse1_backend("neuron")
+    torch._register_device_module("neuron", device)
+    for name in ("amp", "memory", "random", "streams"):
+        # `import torch.neuron.memory` must give the same module, not a second copy.
+        sys.modules[f"torch.neuron.{name}"] = getattr(device, name)
+    generate_methods_for_privateuse1_backend(
+        for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
+    )
+    patches.apply()
+    tracking.load_rows(machine.chip)
+    tracking.set_strict(chosen.strict)
