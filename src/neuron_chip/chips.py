@@ -312,7 +312,8 @@ TRN2 = Chip(
         name="NeuronLink-v3",
         topology="torus",
         bytes_per_second_per_chip=1280e9,
-        bytes_per_second_per_channel=128e9,  # 1,024 GB/s inside the instance: 4 neighbours, 2 directions
+        # 1,024 GB/s inside the instance: 4 neighbours, 2 directions
+        bytes_per_second_per_channel=128e9,
         hop_us=1.5,
         source="hw collectives",
     ),

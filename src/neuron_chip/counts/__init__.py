@@ -1,0 +1,33 @@
+"""Work of common operations from their shapes. Counting only: no time, no prices."""
+
+from __future__ import annotations
+
+from neuron_chip.counts.attention import attention
+from neuron_chip.counts.elementwise import default_rule, elementwise, function, passes
+from neuron_chip.counts.matmul import matmul
+from neuron_chip.counts.movement import (
+    copy,
+    dma_transpose,
+    gather_elements,
+    gather_rows,
+    host_copy,
+    scatter_add_rows,
+)
+from neuron_chip.counts.rows import row_operation, top_k
+
+__all__ = [
+    "attention",
+    "copy",
+    "default_rule",
+    "dma_transpose",
+    "elementwise",
+    "function",
+    "gather_elements",
+    "gather_rows",
+    "host_copy",
+    "matmul",
+    "passes",
+    "row_operation",
+    "scatter_add_rows",
+    "top_k",
+]
