@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Builds the host kernels with their tests against torch's libraries, without
+# the extension, and runs them at every instruction set of this host.
+# Arguments: names of tests, for example `gemm`; all when there are none.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+python=${PYTHON:-.venv/bin/python}
+torch=$("$python" -c 'import os, torch; print(os.path.dirname(torch.__file__))')
+out=build/native_kernels
+kernels=src/torch_neuronx/csrc/host_kernels
+compiler="$(command -v ccache || true) ${CXX:-g++}"
+flags=(-std=c++20 -O2 -g0 -ffp-contract=off -fopenmp -Wall -Wextra
+  -Wno-unused-parameter -Wno-missing-field-initializers -Wno-unknown-pragmas
+  -Isrc/torch_neuronx/csrc -Itests/native_kernels -I"$torch/include"
+  -I"$torch/include/torch/csrc/api/include")
+libraries=(-L"$torch/lib" -ltorch_cpu -lc10 -Wl,-rpath,"$torch/lib"
+  "$torch"/lib/libgomp.so.1)
+
+mkdir -p "$out"
+objects=()
+for source in "$kernels"/*.cpp "$kernels"/isa/*.cpp; do
+  object=$out/$(basename "$source" .cpp).o
+  $compiler "${flags[@]}" -c "$source" -o "$object"
+  objects+=("$object")
+done
+
+names=("$@")
+if [ ${#names[@]} = 0 ]; then
+  names=()
+  for source in tests/native_kernels/*_test.cpp; do
+    names+=("$(basename "$source" _test.cpp)")
+  done
+fi
+levels=(baseline)
+grep -q avx2 /proc/cpuinfo && levels+=(avx2)
+grep -q avx512bw /proc/cpuinfo && levels+=(avx512)
+grep -q avx512_bf16 /proc/cpuinfo && levels+=(avx512_bf16)
+for name in "${names[@]}"; do
+  $compiler "${flags[@]}" -c "tests/native_kernels/${name}_test.cpp" \
+    -o "$out/${name}_test.o"
+  "${CXX:-g++}" "$out/${name}_test.o" "${objects[@]}" "${libraries[@]}" \
+    -o "$out/${name}_test"
+  for level in "${levels[@]}"; do
+    echo "== $name, $level"
+    NEURON_HOST_ISA=$level "$out/${name}_test"
+  done
+done
