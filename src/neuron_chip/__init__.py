@@ -1,18 +1,41 @@
-"""Facts about Trainium chips, what they cost, and how long work takes on them. stdlib only."""
+"""Facts about Trainium chips, what they cost, and how long work takes on them. stdlib only.
+
+The tables and `Work` are here. `neuron_chip.counts` turns shapes into work, `neuron_chip.cost` work
+into time; `neuron_chip.instructions` describes instructions, `neuron_chip.trace` event files.
+"""
 
 from __future__ import annotations
 
 from neuron_chip.chips import CHIPS, Chip, chip
+from neuron_chip.dtypes import DTYPES, Dtype, dtype
+from neuron_chip.gpus import GPU_INSTANCES, GpuInstance, gpu_instance
 from neuron_chip.instances import DEFAULT_INSTANCE, INSTANCES, Instance, instance
 from neuron_chip.lookup import UnknownNameError
+from neuron_chip.prices import PRICES, NoPriceError, Price, price_of, quotations
+from neuron_chip.work import Activity, Lane, Work, total
 
 __all__ = [
     "CHIPS",
     "DEFAULT_INSTANCE",
+    "DTYPES",
+    "GPU_INSTANCES",
     "INSTANCES",
+    "PRICES",
+    "Activity",
     "Chip",
+    "Dtype",
+    "GpuInstance",
     "Instance",
+    "Lane",
+    "NoPriceError",
+    "Price",
     "UnknownNameError",
+    "Work",
     "chip",
+    "dtype",
+    "gpu_instance",
     "instance",
+    "price_of",
+    "quotations",
+    "total",
 ]

@@ -229,6 +229,10 @@ INF2 = replace(
     ),
 )
 
+_TRN2_THROTTLE = Throttle(
+    warm_up_us=3.0, start_fraction=0.5, rearm_fraction=0.5, source="profiler nki-v3"
+)
+
 TRN2 = Chip(
     name="trn2",
     product="AWS Trainium2",
@@ -317,66 +321,30 @@ TRN2 = Chip(
         hop_us=1.5,
         source="hw collectives",
     ),
-    throttle=Throttle(
-        warm_up_us=3.0, start_fraction=0.5, rearm_fraction=0.5, source="profiler nki-v3"
-    ),
+    throttle=_TRN2_THROTTLE,
     fp8_formats=("float8_e4m3", "float8_e5m2", "float8_e3m4"),
     stated_tflops={"fp8": 1299.0, "bf16": 667.0, "fp32": 181.0, "sparse": 2563.0},
     source="hw nki-v3",
 )
 
-TRN3 = Chip(
+TRN3 = replace(
+    TRN2,
     name="trn3",
     product="AWS Trainium3",
     aliases=("trainium3", "gen4", "trn3pre"),
     generation=4,
     core_name="NeuronCore-v4",
-    num_cores=8,
-    default_lnc=2,
-    allowed_lnc=(1, 2),
-    tensor=TensorEngine(
-        clock_ghz=2.4,
-        rows=128,
-        columns=128,
+    tensor=replace(
+        TRN2.tensor,
         max_moving_free=4096,
-        fp32_passes=4,
-        fp8_rows=256,
         mx_rows=512,
-        min_issue_cycles=64,
-        issue_gap_cycles=_ISSUE_GAP_CYCLES,
-        pipeline_latency_ns=_PIPELINE_NS,
-        stationary_load_speedup=4,
         source="nki-v4 perf-guide matmul-tutorial",
     ),
-    vector=LaneEngine(
-        name="vector",
-        clock_ghz=1.2,
-        lanes=128,
-        max_fast_elements_per_lane_cycle=4,
-        min_issue_cycles=64,
-        fixed_ns=_VECTOR_FIXED_NS,
-        source="nki-v4 matmul-tutorial isa-cost",
+    vector=replace(TRN2.vector, clock_ghz=1.2, source="nki-v4 matmul-tutorial isa-cost"),
+    scalar=replace(
+        TRN2.scalar, max_fast_elements_per_lane_cycle=2, source="nki-v4 dma-guide isa-cost"
     ),
-    scalar=LaneEngine(
-        name="scalar",
-        clock_ghz=1.2,
-        lanes=128,
-        max_fast_elements_per_lane_cycle=2,
-        min_issue_cycles=64,
-        fixed_ns=_SCALAR_FIXED_NS,
-        source="nki-v4 dma-guide isa-cost",
-    ),
-    gpsimd=LaneEngine(
-        name="gpsimd",
-        clock_ghz=1.2,
-        lanes=128,
-        max_fast_elements_per_lane_cycle=1,
-        min_issue_cycles=64,
-        fixed_ns=125.0,
-        source="nki-v4 isa-cost",
-    ),
-    activation_table_load_ns=1325.0,
-    dynamic_offset_cycles=600,
+    gpsimd=replace(TRN2.gpsimd, source="nki-v4 isa-cost"),
     sbuf=_sbuf(32, "nki-v4"),
     psum=_psum("nki-v4"),
     hbm=Hbm(
@@ -384,36 +352,24 @@ TRN3 = Chip(
         stacks=4,
         bytes_per_second=4.9e12,
         efficiency=_HBM_EFFICIENCY,
-        source="hw xpu-perf inference",  # shares as measured on trn2
+        source="hw xpu-perf inference",  # efficiency as measured on trn2
     ),
-    dma=Dma(
-        engines=16,
-        queues_per_engine=16,
+    dma=replace(
+        TRN2.dma,
         peak_bytes_per_second_per_engine=38.4e9,
         bytes_per_second_per_engine=33e9,
-        full_rate_descriptor_bytes=4096,
-        transfer_latency_ns=860.0,
-        trigger_static_ns=1000.0,
-        trigger_dynamic_ns=700.0,
-        completion_ns=300.0,
-        hardware_dge_ns=600.0,
-        software_descriptor_ns=35.0,
-        transpose_hbm_efficiency=0.9,
-        transpose_sbuf_efficiency=0.5,
         source="nki-v4 dma-guide kiln",
     ),
-    collective_cores=16,
     link=Link(
         name="NeuronLink-v4",
         topology="switch",
         bytes_per_second_per_chip=2560e9,
-        bytes_per_second_per_channel=320e9,  # half of it sends; 4 logical cores share it
+        # Half of it sends, and the four logical cores share it.
+        bytes_per_second_per_channel=320e9,
         hop_us=1.5,
         source="hw collectives",
     ),
-    throttle=Throttle(
-        warm_up_us=3.0, start_fraction=0.5, rearm_fraction=0.5, source="profiler nki-v4"
-    ),
+    throttle=replace(_TRN2_THROTTLE, source="profiler nki-v4"),
     fp8_formats=("float8_e4m3fn", "float8_e5m2"),
     stated_tflops={"mx": 2517.0, "fp8": 1299.0, "bf16": 671.0, "fp32": 183.0, "sparse": 2517.0},
     source="hw nki-v4",

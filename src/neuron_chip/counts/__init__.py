@@ -14,20 +14,38 @@ from neuron_chip.counts.movement import (
     scatter_add_rows,
 )
 from neuron_chip.counts.rows import row_operation, top_k
+from neuron_chip.counts.transformer import (
+    Phases,
+    Transformer,
+    decode_step,
+    forward,
+    layer,
+    prefill,
+    repeat,
+    training_step,
+)
 
 __all__ = [
+    "Phases",
+    "Transformer",
     "attention",
     "copy",
+    "decode_step",
     "default_rule",
     "dma_transpose",
     "elementwise",
+    "forward",
     "function",
     "gather_elements",
     "gather_rows",
     "host_copy",
+    "layer",
     "matmul",
     "passes",
+    "prefill",
+    "repeat",
     "row_operation",
     "scatter_add_rows",
     "top_k",
+    "training_step",
 ]
