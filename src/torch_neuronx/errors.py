@@ -30,3 +30,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence with the closest known name and a leading space, or nothing."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+class OptionError(ValueError):
+    """A mode or option of torch.compile that does not exist."""

@@ -8,6 +8,7 @@ namespace neuron::bindings {
 void add_device(pybind11::module_& m);
 void add_memory(pybind11::module_& m);
 void add_tracking(pybind11::module_& m);
+void add_host(pybind11::module_& m);
 
 // "file.py:12 in forward" of the innermost Python frame, "" without one.
 // Takes the GIL.

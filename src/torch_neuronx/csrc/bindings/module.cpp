@@ -1,8 +1,11 @@
 // torch_neuronx._C: the list of its parts.
 #include "bindings/bindings.h"
+#include "dispatch/boxed.h"
 
 PYBIND11_MODULE(_C, m) {
+  neuron::register_remaining_ops();
   neuron::bindings::add_device(m);
   neuron::bindings::add_memory(m);
   neuron::bindings::add_tracking(m);
+  neuron::bindings::add_host(m);
 }

@@ -4,13 +4,14 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 
+#include "c10/scratch.h"
 #include "runtime/memory.h"
 
 namespace neuron {
-
-thread_local int HostScope::active_ = -1;
-
 namespace {
+
+// The device whose scope is open in this thread, -1 for none.
+thread_local int scope_device = -1;
 
 void report(void* data, int64_t nbytes, int device) {
   auto* info = c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE);
@@ -119,37 +120,45 @@ class DeviceAllocator final : public c10::DeviceAllocator {
   }
 };
 
+c10::Allocator* plain_host_allocator = nullptr;
+
+void release_raw(void* data) {
+  if (auto* block = scratch::take(data)) {
+    runtime::release(block);
+  } else {
+    plain_host_allocator->raw_deleter()(data);
+  }
+}
+
 class ScopedHostAllocator final : public c10::Allocator {
  public:
-  explicit ScopedHostAllocator(c10::Allocator* host) : host_(host) {}
-
   c10::DataPtr allocate(size_t nbytes) override {
-    const int device = HostScope::active();
+    const int device = scope_device;
     if (C10_LIKELY(device < 0)) {
-      return host_->allocate(nbytes);
+      return plain_host_allocator->allocate(nbytes);
     }
     return with_torch_errors([&] {
       const auto memory = runtime::allocate_scratch(
           device, nbytes, runtime::current_queue(device).id());
+      if (memory.block != nullptr) {
+        scratch::file(memory.data, memory.block);
+      }
       return c10::DataPtr(
           memory.data,
-          memory.block,
-          &release_block,
+          memory.data,
+          &scratch::release,
           c10::Device(c10::DeviceType::CPU));
     });
   }
 
   c10::DeleterFnPtr raw_deleter() const override {
-    return host_->raw_deleter();
+    return &release_raw;
   }
 
   void copy_data(void* dest, const void* src, std::size_t count)
       const override {
     default_copy_data(dest, src, count);
   }
-
- private:
-  c10::Allocator* host_;
 };
 
 // Leaked: tensors may outlive every static destructor.
@@ -159,7 +168,10 @@ DeviceAllocator& the_device_allocator() {
 }
 
 ScopedHostAllocator& the_host_allocator() {
-  static auto* allocator = new ScopedHostAllocator(c10::GetCPUAllocator());
+  static auto* allocator = [] {
+    plain_host_allocator = c10::GetCPUAllocator();
+    return new ScopedHostAllocator();
+  }();
   return *allocator;
 }
 
@@ -190,18 +202,29 @@ c10::DataPtr allocate_on(int device, size_t nbytes) {
   });
 }
 
+HostScope::HostScope(int device) noexcept : previous_(scope_device) {
+  scope_device = device;
+}
+
+HostScope::~HostScope() {
+  scope_device = previous_;
+}
+
 c10::DataPtr adopt(c10::DataPtr host, size_t nbytes, int device) {
   void* data = host.get();
-  const auto deleter = host.get_deleter();
-  if (deleter == &release_block) {
-    auto* block = static_cast<runtime::Block*>(host.get_context());
+  if (host.get_deleter() == &scratch::release) {
+    auto* block = data != nullptr ? scratch::take(data) : nullptr;
     if (block != nullptr) {
       runtime::promote(block);
       report(data, static_cast<int64_t>(nbytes), device);
     }
+    host.release_context();
+    return c10::DataPtr(data, block, &release_block, device_at(device));
   }
-  void* context = host.release_context();
-  return c10::DataPtr(data, context, deleter, device_at(device));
+  // Memory that the kernel got elsewhere stays with whoever owns it.
+  const auto deleter = host.get_deleter();
+  return c10::DataPtr(
+      data, host.release_context(), deleter, device_at(device));
 }
 
 } // namespace neuron

@@ -14,24 +14,16 @@ c10::DataPtr allocate_on(int device, size_t nbytes);
 
 // While one lives, CPU allocations of this thread come from device memory of
 // `device` as uncounted scratch; `adopt` counts the one that became an
-// output. This is how a host kernel's result is born in device memory.
+// output. This is how a host kernel's result is born in device memory. Who
+// opens one calls scratch::leave when the results are adopted.
 class HostScope {
  public:
-  explicit HostScope(int device) noexcept : previous_(active_) {
-    active_ = device;
-  }
-  ~HostScope() {
-    active_ = previous_;
-  }
+  explicit HostScope(int device) noexcept;
+  ~HostScope();
   HostScope(const HostScope&) = delete;
   HostScope& operator=(const HostScope&) = delete;
 
-  static int active() noexcept {
-    return active_;
-  }
-
  private:
-  static thread_local int active_;
   int previous_;
 };
 

@@ -20,12 +20,7 @@ int64_t choose(
   static auto& record = op_record("aten::_fused_sdp_choice");
   HostCall call(record);
   auto as_host = [&](const at::Tensor& tensor) {
-    // The CPU refuses the fused kernel by what autograd needs of its inputs.
-    auto host = call.to_host(tensor, /*written=*/false);
-    if (tensor.requires_grad()) {
-      host.set_requires_grad(true);
-    }
-    return host;
+    return call.to_host(tensor, /*written=*/false);
   };
   const auto q = as_host(query);
   const auto k = as_host(key);

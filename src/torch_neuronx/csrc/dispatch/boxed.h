@@ -13,4 +13,10 @@ void run_boxed(
     c10::DispatchKeySet keys,
     torch::jit::Stack* stack);
 
+// Gives every op that has a CPU kernel, and none of ours, the boxed path under
+// its own name. Without this ATen would reach some ops through composites
+// made for devices that lack them, with other strides and roundings than the
+// CPU's. Called once, after all kernels of ours are registered.
+void register_remaining_ops();
+
 } // namespace neuron

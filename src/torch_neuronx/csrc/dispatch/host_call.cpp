@@ -2,6 +2,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/DispatchKeySet.h>
+#include <c10/core/GradMode.h>
 
 #include <typeinfo>
 
@@ -118,6 +119,10 @@ at::Tensor HostCall::to_host(at::Tensor tensor, bool written) {
     alias = make_host_tensor(std::move(storage), tensor);
   } else {
     alias = alias_special(tensor, written);
+  }
+  // Some kernels keep less when no gradient will be asked for.
+  if (C10_UNLIKELY(tensor.requires_grad() && at::GradMode::is_enabled())) {
+    alias.set_requires_grad(true);
   }
   entries_.push_back({std::move(tensor), alias, data, written});
   return alias;

@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include "c10/scratch.h"
 #include "c10/storage.h"
 #include "dispatch/op_record.h"
 
@@ -17,7 +18,12 @@ namespace neuron {
 // an alias shares the memory, and a fresh result's memory is taken over.
 class HostCall {
  public:
-  explicit HostCall(const OpRecord& op) : op_(op) {}
+  explicit HostCall(const OpRecord& op) : op_(op), mark_(scratch::mark()) {}
+  ~HostCall() {
+    scratch::leave(mark_);
+  }
+  HostCall(const HostCall&) = delete;
+  HostCall& operator=(const HostCall&) = delete;
 
   // The alias of `tensor`; a CPU tensor passes if it is 0-dim or the op takes
   // CPU tensors, anything else is an error about two devices.
@@ -60,6 +66,7 @@ class HostCall {
   [[noreturn]] void two_devices(const at::Tensor& tensor) const;
 
   const OpRecord& op_;
+  size_t mark_;
   int device_ = -1;
   std::optional<c10::Device> cpu_seen_;
   c10::SmallVector<Entry, 6> entries_;

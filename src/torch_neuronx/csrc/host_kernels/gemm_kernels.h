@@ -85,6 +85,8 @@ struct PanelKernels {
       const Epilogue* epilogue);
   // b_depth_stride must be 1.
   void (*skinny_dot)(const SkinnyBlock& block);
+  // b_column_stride must be 1.
+  void (*skinny_axpy)(const SkinnyBlock& block);
 };
 
 struct GemmKernels {
@@ -94,8 +96,6 @@ struct GemmKernels {
   PanelKernels fp32;
   PanelKernels bf16_pairs;  // pack is null where the ISA has no such product
   void (*finish)(const Tile& tile, const Epilogue& epilogue);
-  // b_column_stride must be 1; `a` holds fp32 words.
-  void (*skinny_axpy)(const SkinnyBlock& block);
 };
 
 }  // namespace neuron::host_kernels

@@ -86,9 +86,8 @@ void copy_rows(
 void gemm_skinny(
     const GemmArgs& args,
     const GemmKernels& kernels,
-    const PanelKernels& wanted_panels) {
+    const PanelKernels& panels) {
   const auto plan = make_plan(args, kernels);
-  const auto& panels = plan.dot ? wanted_panels : kernels.fp32;
   const auto per_batch = plan.chunks * plan.parts;
   const auto tasks = args.batch * per_batch;
   float* parts =
@@ -129,7 +128,7 @@ void gemm_skinny(
         depth,
         sums,
         sums_stride};
-    plan.dot ? panels.skinny_dot(block) : kernels.skinny_axpy(block);
+    plan.dot ? panels.skinny_dot(block) : panels.skinny_axpy(block);
     if (parts == nullptr) {
       kernels.finish(
           {sums, columns, 0, column, args.m, columns},

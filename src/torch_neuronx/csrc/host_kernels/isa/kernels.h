@@ -14,7 +14,8 @@ constexpr PanelKernels panel_kernels() {
       pack<Words>,
       copy_rows<Words>,
       multiply<Words>,
-      skinny_dot<Words>};
+      skinny_dot<Words>,
+      skinny_axpy<Words>};
 }
 
 extern const GemmKernels gemm_kernels;
@@ -28,7 +29,6 @@ const GemmKernels gemm_kernels = {
 #else
     PanelKernels{},
 #endif
-    finish,
-    skinny_axpy};
+    finish};
 
 }  // namespace neuron::host_kernels::NEURON_ISA_NAMESPACE

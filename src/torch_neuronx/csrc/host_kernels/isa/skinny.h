@@ -6,12 +6,14 @@
 
 namespace neuron::host_kernels::NEURON_ISA_NAMESPACE {
 
-#if NEURON_ISA >= 2
-constexpr int kDotColumns = 4;
-#else
-constexpr int kDotColumns = 2;
-#endif
 constexpr int kDotRows = 4;
+// As many columns as leave all sums in registers.
+constexpr int kDotColumns = 4;
+#if NEURON_ISA >= 2
+constexpr int kDotColumnsOfManyRows = 4;
+#else
+constexpr int kDotColumnsOfManyRows = 2;
+#endif
 
 // kRows x kColumns dot products along contiguous depth.
 template <class Words, class T, int kRows, int kColumns>
@@ -80,51 +82,97 @@ void dot_rows(const SkinnyBlock& block, int64_t column) {
   }
 }
 
-template <class Words, class T>
-void skinny_dot_type(const SkinnyBlock& block) {
+template <class Words, class T, int kColumns>
+void dot_columns(const SkinnyBlock& block) {
   int64_t column = 0;
-  for (; column + kDotColumns <= block.columns; column += kDotColumns) {
-    dot_rows<Words, T, kDotColumns>(block, column);
+  for (; column + kColumns <= block.columns; column += kColumns) {
+    dot_rows<Words, T, kColumns>(block, column);
   }
   for (; column < block.columns; ++column) {
     dot_rows<Words, T, 1>(block, column);
   }
 }
 
-// sums[row] += a[row][k .. k + kDepth) * b[k .. k + kDepth), all columns.
-template <class T, int kDepth>
-void axpy_block(const SkinnyBlock& block, int64_t k) {
+template <class Words, class T>
+void skinny_dot_type(const SkinnyBlock& block) {
+  if (block.rows > 2) {
+    dot_columns<Words, T, kDotColumnsOfManyRows>(block);
+  } else {
+    dot_columns<Words, T, kDotColumns>(block);
+  }
+}
+
+// sums[row] += a[row][k .. k + depth) * b[k .. k + depth), for kVectors vectors
+// of columns from `column`; depth is kWords words, the last may be half full.
+template <class Words, class T, int kWords, int kVectors>
+void axpy_step(
+    const SkinnyBlock& block, int64_t k, int64_t column, int64_t left) {
   const auto* b = static_cast<const T*>(block.b) + k * block.b_depth_stride;
-  for (int64_t column = 0; column < block.columns; column += kLanes) {
-    const auto left = block.columns - column;
-    F32 weights[kDepth];
+  F32 weights[kWords][kVectors];
 #pragma GCC unroll 8
-    for (int d = 0; d < kDepth; ++d) {
-      weights[d] = load_some(b + d * block.b_depth_stride + column, left);
+  for (int w = 0; w < kWords; ++w) {
+    const auto* row = b + w * Words::kSteps * block.b_depth_stride + column;
+    const bool half = Words::kSteps == 2 &&
+        k + (w + 1) * Words::kSteps > block.depth;
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      weights[w][v] = Words::across(
+          row + v * kLanes,
+          half ? nullptr : row + block.b_depth_stride + v * kLanes,
+          kVectors == 1 ? left : kLanes);
     }
-    for (int64_t row = 0; row < block.rows; ++row) {
-      const auto* a = block.a + row * block.a_stride + k;
-      auto* sums = block.sums + row * block.sums_stride + column;
-      auto even = load_some(sums, left);
-      auto odd = zero();
+  }
+  for (int64_t r = 0; r < block.rows; ++r) {
+    const auto* a = block.a + r * block.a_stride + k / Words::kSteps;
+    auto* sums = block.sums + r * block.sums_stride + column;
+    F32 acc[kVectors][2];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      acc[v][0] = load_some(sums + v * kLanes, kVectors == 1 ? left : kLanes);
+      acc[v][1] = zero();
+    }
 #pragma GCC unroll 8
-      for (int d = 0; d < kDepth; ++d) {
-        auto& part = d % 2 == 0 ? even : odd;
-        part = fma(broadcast(a[d]), weights[d], part);
+    for (int w = 0; w < kWords; ++w) {
+      const auto value = broadcast(a[w]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        acc[v][w % 2] =
+            Words::multiply_add(value, weights[w][v], acc[v][w % 2]);
       }
-      store_some(sums, even + odd, left);
+    }
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      store_some(
+          sums + v * kLanes,
+          acc[v][0] + acc[v][1],
+          kVectors == 1 ? left : kLanes);
     }
   }
 }
 
-template <class T>
-void skinny_axpy_type(const SkinnyBlock& block) {
-  int64_t k = 0;
-  for (; k + 8 <= block.depth; k += 8) {
-    axpy_block<T, 8>(block, k);
+template <class Words, class T, int kWords>
+void axpy_block(const SkinnyBlock& block, int64_t k) {
+  constexpr int kVectors = NEURON_ISA >= 2 ? 2 : 1;
+  int64_t column = 0;
+  for (; column + kVectors * kLanes <= block.columns;
+       column += kVectors * kLanes) {
+    axpy_step<Words, T, kWords, kVectors>(block, k, column, kLanes);
   }
-  for (; k < block.depth; ++k) {
-    axpy_block<T, 1>(block, k);
+  for (; column < block.columns; column += kLanes) {
+    axpy_step<Words, T, kWords, 1>(block, k, column, block.columns - column);
+  }
+}
+
+template <class Words, class T>
+void skinny_axpy_type(const SkinnyBlock& block) {
+  constexpr int kWords = 8;
+  int64_t k = 0;
+  for (; k + kWords * Words::kSteps <= block.depth;
+       k += kWords * Words::kSteps) {
+    axpy_block<Words, T, kWords>(block, k);
+  }
+  for (; k < block.depth; k += Words::kSteps) {
+    axpy_block<Words, T, 1>(block, k);
   }
 }
 
@@ -134,9 +182,11 @@ void skinny_dot(const SkinnyBlock& block) {
       block.b_dtype, [&]<class T>(T*) { skinny_dot_type<Words, T>(block); });
 }
 
-inline void skinny_axpy(const SkinnyBlock& block) {
-  with_operand_type<Fp32Words>(
-      block.b_dtype, [&]<class T>(T*) { skinny_axpy_type<T>(block); });
+template <class Words>
+void skinny_axpy(const SkinnyBlock& block) {
+  with_operand_type<Words>(block.b_dtype, [&]<class T>(T*) {
+    skinny_axpy_type<Words, T>(block);
+  });
 }
 
 }  // namespace neuron::host_kernels::NEURON_ISA_NAMESPACE

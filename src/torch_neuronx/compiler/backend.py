@@ -1,0 +1,52 @@
+"""The Dynamo backend "neuron": Dynamo, AOTAutograd, Inductor's C++ on host aliases of device memory.
+
+The graph is captured on neuron tensors and compiled for the CPU that computes their values; nothing
+is copied between devices. Options are in `options`, running a compiled graph in `executable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+
+from torch_neuronx.compiler.options import inductor_patches
+
+
+def neuron_backend(
+    gm: GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """Compile what Dynamo captured.
+
+    Args:
+        gm: the captured graph.
+        example_inputs: fake tensors on neuron (and CPU scalars), symbolic sizes included.
+        mode: of torch.compile.
+        options: of torch.compile; see `options.OPTIONS`.
+
+    Raises:
+        OptionError: an option or mode that does not exist, with the nearest that does.
+    """
+    from torch._inductor.compile_fx import compile_fx
+
+    from torch_neuronx.compiler.executable import compile_graph
+
+    return compile_fx(  # type: ignore[no-any-return]
+        gm,
+        example_inputs,
+        inner_compile=compile_graph,
+        config_patches=inductor_patches(mode=mode, options=options),
+    )
+
+
+def uses_neuron(gm: GraphModule, example_inputs: Sequence[Any]) -> bool:
+    """Whether any input, parameter or buffer of the graph lives on neuron."""
+    tensors = [value for value in example_inputs if isinstance(value, torch.Tensor)]
+    tensors += [*gm.parameters(), *gm.buffers()]
+    return any(tensor.device.type == "neuron" for tensor in tensors)

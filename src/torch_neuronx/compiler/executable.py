@@ -1,0 +1,58 @@
+"""From a captured graph to something that runs on neuron tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+
+from torch_neuronx import _C
+from torch_neuronx.compiler import host_graph
+
+
+class Executable:
+    """A compiled graph; called with a list of inputs, which it may empty to free memory early."""
+
+    def __init__(
+        self,
+        host_call: Callable[[list[Any]], Sequence[Any]],
+        *,
+        device: torch.device,
+        outputs: list[torch.device | None],
+        name: str,
+    ) -> None:
+        # AOTAutograd's sign for "takes one list"; in __dict__, which its wrappers copy.
+        self._boxed_call = True
+        self._host_call = host_call
+        self._device_index = device.index or 0
+        self._cpu_outputs = [
+            index for index, where in enumerate(outputs) if where == torch.device("cpu")
+        ]
+        self._name = name
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        results = _C._run_on_host(self._host_call, inputs, self._device_index, self._name)
+        for index in self._cpu_outputs:
+            if isinstance(results[index], torch.Tensor):
+                results[index] = results[index].cpu()
+        inputs.clear()
+        return results
+
+
+def compile_graph(
+    gm: GraphModule, example_inputs: Sequence[Any], **kwargs: Any
+) -> Callable[[list[Any]], Any]:
+    """Compile one forward or backward graph; the inner compiler of compile_fx."""
+    from torch._inductor.compile_fx import compile_fx_inner
+
+    device = host_graph.device_of(gm, example_inputs)
+    if device is None:
+        return compile_fx_inner(gm, example_inputs, **kwargs)  # type: ignore[no-any-return]
+    outputs = host_graph.output_devices(gm)
+    host_graph.retarget_arguments(gm)
+    with host_graph.fakes_on_host(gm, example_inputs):
+        host_call = compile_fx_inner(gm, example_inputs, **kwargs)
+    name = "neuron::compiled_backward" if kwargs.get("is_backward") else "neuron::compiled"
+    return Executable(host_call, device=device, outputs=outputs, name=name)
