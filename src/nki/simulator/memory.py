@@ -1,0 +1,211 @@
+"""Machine: memories, registers and accumulators of one core. Fresh memory is NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nki import dtypes
+from nki.errors import DeviceTrapError
+from nki.program.enums import engine as Engine
+from nki.program.registers import NkiScalar
+from nki.program.storage import PARTITIONS, MemoryRegion, Storage
+from nki.program.tensor import NkiTensor
+
+Array = npt.NDArray[Any]
+Bytes = npt.NDArray[np.uint8]
+
+_FRESH_INTEGER = 4  # what the public simulator shows in integer memory that nothing has written
+
+
+def fresh(storage: Storage) -> Bytes:
+    """Memory as the device leaves it: NaN, or a recognisable integer."""
+    row = dtypes.row(storage.dtype)
+    if row.kind == "float":
+        values = np.full(storage.elements, np.nan, np.float32).astype(row.numpy)
+    else:
+        values = np.full(storage.elements, _FRESH_INTEGER, row.numpy)
+    return values.view(np.uint8)
+
+
+class SharedMemory:
+    """HBM that all cores of a launch see: arguments, and what they allocate there in order."""
+
+    def __init__(self) -> None:
+        self._allocated: list[Bytes] = []
+
+    def allocation(self, position: int, storage: Storage) -> Bytes:
+        """The position-th shared allocation of the kernel."""
+        while len(self._allocated) <= position:
+            self._allocated.append(fresh(storage))
+        return self._allocated[position]
+
+
+class Machine:
+    """State of one core while it runs."""
+
+    def __init__(
+        self,
+        *,
+        core: int = 0,
+        num_cores: int = 1,
+        shared: SharedMemory | None = None,
+        arguments: dict[str, Bytes] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.core = core
+        self.num_cores = num_cores
+        self.shared = shared if shared is not None else SharedMemory()
+        self.arguments = arguments if arguments is not None else {}
+        self.memory: dict[int, Bytes] = {}
+        self.registers: dict[int, int] = {}
+        self.accumulators = {
+            Engine.vector: np.zeros(PARTITIONS, np.float32),
+            Engine.scalar: np.zeros(PARTITIONS, np.float32),
+        }
+        self.products: dict[int, npt.NDArray[np.bool_]] = {}
+        """PSUM elements written by matmuls, for accumulation that is decided while running."""
+        self.random = np.random.Generator(np.random.Philox(seed))
+        self.lanes = np.zeros((PARTITIONS, 24), np.uint32)
+        self._shared_count = 0
+
+    def allocate(self, storage: Storage) -> None:
+        """Give an allocation its memory."""
+        if storage.argument is not None:
+            self.memory[storage.index] = self.arguments[storage.argument]
+        elif storage.constant is not None:
+            data = np.ascontiguousarray(storage.constant)
+            self.memory[storage.index] = data.reshape(-1).view(np.uint8).copy()
+        elif storage.buffer is MemoryRegion.shared_hbm:
+            self.memory[storage.index] = self.shared.allocation(self._shared_count, storage)
+            self._shared_count += 1
+        else:
+            self.memory[storage.index] = fresh(storage)
+        self.products.pop(storage.index, None)
+
+    # Registers
+
+    def value(self, operand: int | float | NkiScalar) -> Any:
+        """A number, or the value of a register."""
+        if isinstance(operand, NkiScalar):
+            return self.registers.get(operand.index, 0)
+        return operand
+
+    def set_register(self, register: NkiScalar, value: int) -> None:
+        """Store a value, wrapped to the register's width."""
+        bits = 64 if register.dtype == "int64" else 32
+        half = 1 << (bits - 1)
+        self.registers[register.index] = (int(value) + half) % (1 << bits) - half
+
+    # Tensors
+
+    def array(self, tensor: NkiTensor) -> Array:
+        """The tensor's elements as a NumPy view of the memory; one run-time offset at most."""
+        offset = tensor.offset
+        dynamic = tensor.dynamic
+        if dynamic is not None:
+            offset += self._index(dynamic.index) * dynamic.stride
+        row = dtypes.row(tensor.dtype)
+        size = row.itemsize
+        buffer = self.memory[tensor.storage.index]
+        if dynamic is not None:
+            last = offset + sum(
+                (n - 1) * s for n, s in zip(tensor.shape, tensor.strides, strict=True)
+            )
+            if offset < 0 or last * size >= buffer.nbytes:
+                raise DeviceTrapError(
+                    f"A run-time index sends {tensor!r} to elements {offset}..{last} of "
+                    f"{buffer.nbytes // size}. Clamp the index, or use oob_mode.skip."
+                )
+        return np.ndarray(
+            tensor.shape, row.numpy, buffer, offset * size, [step * size for step in tensor.strides]
+        )
+
+    def _index(self, index: NkiTensor | NkiScalar) -> int:
+        if isinstance(index, NkiScalar):
+            return self.registers.get(index.index, 0)
+        return int(self.array(index).reshape(-1)[0])
+
+    def addresses(self, tensor: NkiTensor) -> tuple[npt.NDArray[np.int64], Array]:
+        """Element addresses of an indirect view, and which of them exist."""
+        pattern = np.zeros((), np.int64)
+        dynamic = tensor.dynamic
+        assert dynamic is not None
+        for dim, (size, stride) in enumerate(zip(tensor.shape, tensor.strides, strict=True)):
+            steps = np.arange(size, dtype=np.int64) * stride
+            if dim == 0 and dynamic.per_partition:
+                steps = np.zeros(size, np.int64)
+            pattern = pattern[..., None] + steps
+        valid = np.ones(tensor.shape, np.bool_)
+        if dynamic.per_partition:
+            assert isinstance(dynamic.index, NkiTensor)
+            rows = self.array(dynamic.index).reshape(-1).astype(np.int64)[: tensor.shape[0]]
+            if dynamic.index.dtype == "uint32":
+                rows = rows.astype(np.uint32).view(np.int32).astype(np.int64)
+            shape = (-1,) + (1,) * (tensor.ndim - 1)
+            pattern = pattern + (rows * dynamic.stride).reshape(shape)
+            valid &= ((rows >= 0) & (rows < dynamic.limit)).reshape(shape)
+        else:
+            pattern = pattern + self._index(dynamic.index) * dynamic.stride
+        pattern = pattern + tensor.offset
+        total = self.memory[tensor.storage.index].nbytes // tensor.itemsize
+        valid &= (pattern >= 0) & (pattern < total)
+        return pattern, valid
+
+    def flat(self, tensor: NkiTensor) -> Array:
+        """All elements of the tensor's allocation, in the tensor's dtype."""
+        return self.memory[tensor.storage.index].view(dtypes.row(tensor.dtype).numpy)
+
+    def columns(self, tensor: NkiTensor, group: int) -> npt.NDArray[np.int64]:
+        """Column numbers of a tensor-indirect view, in order."""
+        assert tensor.column_index is not None
+        index = self.array(tensor.column_index.index).astype(np.int64)
+        rows, width = index.shape[0], int(np.prod(index.shape[1:]))
+        index = index.reshape(rows, width)
+        blocks = [index[start : start + group] for start in range(0, rows, group)]
+        order = np.concatenate([block.T.reshape(-1) for block in blocks])
+        return order[: tensor.column_index.count]
+
+    def raw(self, tensor: NkiTensor, *, group: int = 16) -> Array:
+        """The stored elements; a copy when the view is column-indirect."""
+        if tensor.column_index is None:
+            return self.array(tensor)
+        full = self._all_columns(tensor)
+        return full[:, self.columns(tensor, group)]
+
+    def _all_columns(self, tensor: NkiTensor) -> Array:
+        row_elements = tensor.row_elements
+        width = (row_elements - tensor.offset % row_elements - 1) // max(tensor.strides[1], 1) + 1
+        base = tensor.with_layout((tensor.shape[0], width), tensor.strides)
+        base.column_index = None
+        return self.array(base)
+
+    def load(self, operand: Any, *, group: int = 16) -> Any:
+        """An operand as the engines see it: fp32 values, or a number."""
+        if isinstance(operand, NkiTensor):
+            return dtypes.to_float32(self.raw(operand, group=group), operand.dtype)
+        if isinstance(operand, NkiScalar):
+            return np.float32(self.value(operand))
+        return np.float32(operand)
+
+    def store(self, tensor: NkiTensor, values: Array, *, group: int = 16) -> None:
+        """Convert computed values to the tensor's dtype and write them."""
+        data = dtypes.cast(np.asarray(values), tensor.dtype)
+        if tensor.column_index is not None:
+            self._all_columns(tensor)[:, self.columns(tensor, group)] = data.reshape(tensor.shape)
+        else:
+            if data.shape != tensor.shape:
+                data = data.reshape(tensor.shape)
+            self.array(tensor)[...] = data
+        mask = self.products.get(tensor.storage.index)
+        if mask is not None:
+            self.product_mask(tensor)[...] = False
+
+    def product_mask(self, tensor: NkiTensor) -> npt.NDArray[np.bool_]:
+        """Which elements of a PSUM view hold products, as a view of the record."""
+        mask = self.products.setdefault(
+            tensor.storage.index, np.zeros(tensor.storage.elements, np.bool_)
+        )
+        return np.ndarray(tensor.shape, np.bool_, mask, tensor.offset, tensor.strides)
