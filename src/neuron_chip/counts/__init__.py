@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neuron_chip.counts.attention import attention
+from neuron_chip.counts.attention import attention, attention_unfused
 from neuron_chip.counts.elementwise import default_rule, elementwise, function, passes
 from neuron_chip.counts.matmul import matmul
 from neuron_chip.counts.movement import (
@@ -29,6 +29,7 @@ __all__ = [
     "Phases",
     "Transformer",
     "attention",
+    "attention_unfused",
     "copy",
     "decode_step",
     "default_rule",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from neuron_chip.counts.elementwise import elementwise
+from neuron_chip.counts.matmul import matmul
+from neuron_chip.counts.rows import row_operation
 from neuron_chip.dtypes import dtype as dtype_row
 from neuron_chip.work import Activity, Lane, Work
 
@@ -62,8 +65,13 @@ def attention(
     # Keys with fewer rows than the array leave part of it idle; the columns are the same.
     rescale = 2 * out_columns * width / min(SECTION_KEYS, max(width, kv_length))
     vector_full = width + rescale
-    half = element.is_16bit_float and chip.vector.max_fast_elements_per_lane_cycle > 1
     copies = Activity(blocks, blocks * width, 0.0)
+    half = element.is_16bit_float and chip.vector.max_fast_elements_per_lane_cycle > 1
+    # Keys lie with positions on partitions; the product wants features there. One transpose per
+    # block of keys serves all query tiles.
+    key_blocks = float(batch * kv_heads * math.ceil(kv_length / width)) * depth
+    flips = Activity(key_blocks * parts, key_blocks * width)
+    copies += Activity(key_blocks, key_blocks * width, 0.0)
     vector = {Lane("vector", "1x"): Activity(blocks * 4, blocks * vector_full, blocks)}
     if half:
         vector[Lane("vector", "2x")] = copies
@@ -74,9 +82,8 @@ def attention(
     kv_bytes = 2.0 * batch * kv_heads * kv_length * head_dim * element.bytes
     return Work(
         lanes={
-            Lane("tensor", matmul_class): Activity(
-                blocks * per_block_matmuls, blocks * per_block_columns
-            ),
+            Lane("tensor", matmul_class): flips
+            + Activity(blocks * per_block_matmuls, blocks * per_block_columns),
             **vector,
             Lane("scalar", "1x"): Activity(blocks, blocks * width, blocks),
         },
@@ -84,4 +91,32 @@ def attention(
         hbm_read_bytes=(q_bytes if through_hbm else 0.0) + kv_bytes,
         hbm_write_bytes=q_bytes if through_hbm else 0.0,
         tensor_bursts=1.0,
+    )
+
+
+def attention_unfused(
+    *,
+    chip: Chip,
+    batch: int = 1,
+    q_heads: int,
+    kv_heads: int,
+    q_length: int,
+    kv_length: int,
+    head_dim: int,
+    dtype: str = "bfloat16",
+) -> tuple[Work, ...]:
+    """Attention as five operators with the scores in HBM: the path of heads wider than a tile.
+
+    Products, scale, mask and softmax each wait for the one before.
+    """
+    del kv_heads  # shared keys are read again for each head
+    heads = batch * q_heads
+    scores = heads * q_length * kv_length
+    pair = (dtype, dtype)
+    return (
+        matmul(q_length, head_dim, kv_length, chip=chip, dtype=dtype, batch=heads),
+        elementwise("mul_scalar", scores, chip=chip, inputs=(dtype,), output=dtype),
+        elementwise("add", scores, chip=chip, inputs=pair, output=dtype),
+        row_operation("softmax", heads * q_length, kv_length, chip=chip, dtype=dtype),
+        matmul(q_length, kv_length, head_dim, chip=chip, dtype=dtype, batch=heads),
     )

@@ -102,45 +102,48 @@ FUNCTIONS: tuple[Function, ...] = (
     ),
     Function(
         name="erf",
-        # Rational approximation: clamp 1, six and four Horner steps at 2, two products at 2.
-        vector_passes_32bit=25,
-        vector_passes_16bit=25,
+        # Rational approximation of six and four Horner steps: (p + c) * x^2 is one instruction of
+        # 2, a first step 0.5, clamp and last sum 0.5 each, two products 2 each.
+        vector_passes_32bit=22,
+        vector_passes_16bit=22,
         scalar_passes=2,
         flops=25,
         meaning="rational approximation in fp32, square and reciprocal on ScalarE",
     ),
     Function(
         name="gelu_erf",
-        vector_passes_32bit=27,
-        vector_passes_16bit=27,
+        vector_passes_32bit=24,
+        vector_passes_16bit=24,
         scalar_passes=2,
         flops=28,
         meaning="erf, and x (1 + erf) / 2",
     ),
     Function(
         name="gelu_tanh",
-        # x^3 term 1 + 2, tanh on ScalarE, (1 + t) / 2 1, times x 2.
-        vector_passes_32bit=6,
-        vector_passes_16bit=6,
+        # c x^2 + 1 0.5, times x 2, tanh on ScalarE, (t + 1) x 2, half of it 0.5.
+        vector_passes_32bit=5,
+        vector_passes_16bit=5,
         scalar_passes=2,
         flops=8,
         meaning="polynomial on VectorE, square and tanh on ScalarE",
     ),
     Function(
         name="sin",
-        # Turns 1, round by two casts, three subtractions of parts of 2 pi at 2, clamp 1.
-        vector_passes_32bit=10,
-        vector_passes_16bit=10,
+        # Turns 0.5, floor by two casts, a comparison and a correction 1 + 1 + 2 + 2, three
+        # subtractions of parts of 2 pi at 2; 16-bit types are widened and narrowed.
+        vector_passes_32bit=12.5,
+        vector_passes_16bit=13.5,
         scalar_passes=1,
         flops=10,
         meaning="range reduction, then a table lookup",
     ),
     Function(
         name="adamw",
-        # Both moments 1 + 2 each, denominator 1, reciprocal by table, update 2, decay and step 3.
-        vector_passes_32bit=12,
-        vector_passes_16bit=12,
-        scalar_passes=3,
+        # VectorE: two moments 2 + 2, epsilon 1, update 2, step 2. ScalarE: both decays, square,
+        # root, reciprocal, weight decay.
+        vector_passes_32bit=9,
+        vector_passes_16bit=9,
+        scalar_passes=6,
         flops=14,
         meaning="one optimizer step in fp32",
     ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from neuron_chip.counts.elementwise import passes
 from neuron_chip.dtypes import dtype as dtype_row
 from neuron_chip.lookup import find
-from neuron_chip.work import Work
+from neuron_chip.work import Activity, Lane, Work
 
 if TYPE_CHECKING:
     from neuron_chip.chips import Chip
@@ -93,17 +93,29 @@ def row_operation(
     )
 
 
-def top_k(rows: int, length: int, k: int, *, chip: Chip, dtype: str = "bfloat16") -> Work:
-    """The k largest of each row: rounds of eight by max8, find_index8 and match_replace8."""
+def top_k(
+    rows: int,
+    length: int,
+    k: int,
+    *,
+    chip: Chip,
+    dtype: str = "bfloat16",
+    lnc: int | None = None,
+) -> Work:
+    """The k largest of each row: rounds of eight by max8, find_index8 and match_replace8.
+
+    A row sits on one partition, so few rows leave most lanes, or a whole core, without work.
+    """
     element = dtype_row(dtype)
     rounds = math.ceil(k / 8)
-    vector = 2.0 * rounds + (rounds - 1)
-    if element.is_16bit_float:
-        vector += WIDEN_PASSES
-    elements = rows * length
+    per_element = 2.0 * rounds + (rounds - 1)
+    cores = chip.check_lnc(lnc)
+    waves = cores * math.ceil(rows / (cores * chip.sbuf.partitions))
+    instructions = waves * per_element * math.ceil(length / 16384)
+    steps = waves * per_element * length
     return Work(
-        lanes=passes(elements, chip=chip, vector=vector, tile_elements=min(length, 16384)),
-        flops={"vector": float(rounds * elements)},
-        hbm_read_bytes=elements * element.bytes,
+        lanes={Lane("vector", "1x"): Activity(instructions, steps, instructions)},
+        flops={"vector": float(rounds * rows * length)},
+        hbm_read_bytes=rows * length * element.bytes,
         hbm_write_bytes=rows * k * (element.bytes + 4),
     )

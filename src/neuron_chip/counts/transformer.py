@@ -2,7 +2,8 @@
 
 A pass is a tuple of phases, because attention waits for its projections and they for a norm: each
 phase is priced by itself (`cost.price_all`) and overlaps only inside. Norms and element-wise tails
-are fused, weights are read once per pass, two all-reduces end the halves of a layer.
+are fused while the activations fit the chip, weights are read once per pass, two all-reduces end
+the halves of a layer.
 """
 
 from __future__ import annotations
@@ -144,13 +145,14 @@ def layer(
     reduce = Work()
     if members is not None and tp > 1:
         reduce = _all_reduce(model, tokens, members)
-    # What is fused costs engine time only: its operands are on the chip.
+    if tokens * model.hidden * dtype_row(model.dtype).bytes < chip.sbuf.total_bytes:
+        # What is fused costs engine time only: its operands are on the chip.
+        norm, rope, tail = (_without_traffic(each) for each in (norm, rope, tail))
     return (
-        _linear(model, tokens, model.hidden, projections, chip=chip, lnc=lnc)
-        + _without_traffic(norm + rope),
+        _linear(model, tokens, model.hidden, projections, chip=chip, lnc=lnc) + norm + rope,
         attend,
         _linear(model, tokens, width, model.hidden, chip=chip, lnc=lnc) + reduce,
-        _mlp(model, tokens, tp, chip=chip, lnc=lnc) + _without_traffic(norm + tail) + reduce,
+        _mlp(model, tokens, tp, chip=chip, lnc=lnc) + norm + tail + reduce,
     )
 
 
