@@ -84,7 +84,8 @@ accuracy: $(DEPENDENCIES) ## docs/accuracy.md: published measurements against th
 	PYTHONPATH=src $(BIN)/python -m neuron_chip.accuracy
 
 docs: setup ## pages that are derived from code
-	$(BIN)/python -m torch_neuronx.settings > docs/env_vars.md
+	$(BIN)/python -c 'from torch_neuronx import settings; print(settings.as_markdown(), end="")' \
+	  > docs/env_vars.md
 
 clean: ## build outputs (the virtual environment stays)
 	rm -rf build src/*.egg-info .ruff_cache .mypy_cache .pytest_cache

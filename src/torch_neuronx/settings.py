@@ -264,6 +264,16 @@ class Settings:
     )
 
 
+# Variables that C++ reads by itself, because it also runs without Python: what they accept,
+# their default, and what they mean.
+NATIVE: dict[str, tuple[str, str, str]] = {
+    "NEURON_HOST_ISA": (
+        "`avx2`, `avx512`, `avx512_bf16`",
+        "the best that this CPU has",
+        "Instruction set of the host kernels, to try what a smaller CPU would do.",
+    ),
+}
+
 # Variables of AWS's stack that need nothing here, and why.
 WITHOUT_EFFECT: dict[str, str] = {
     "TORCH_NEURONX_FALLBACK_ONLY_FOR_UNIMPLEMENTED_OPS": "always so here: an operation that fails "
@@ -316,16 +326,16 @@ def current() -> Settings:
 
 
 def _warn_about_misspellings(environ: Mapping[str, str]) -> None:
-    known = (*variables(), *WITHOUT_EFFECT)
+    known = (*variables(), *NATIVE, *WITHOUT_EFFECT)
     for name in environ:
         if not name.startswith(("TORCH_NEURONX_", "NEURON_RT_", "NEURON_")) or name in known:
             continue
-        hint = did_you_mean_exactly(name, known)
+        hint = _slip_of_the_finger(name, known)
         if hint:
             warnings.warn(f"{name} is set but unknown.{hint}", stacklevel=4)
 
 
-def did_you_mean_exactly(name: str, known: tuple[str, ...]) -> str:
+def _slip_of_the_finger(name: str, known: tuple[str, ...]) -> str:
     """Like `did_you_mean`, but only for what must be a slip of the finger.
 
     Other packages have variables of these prefixes too, and AWS has many.
@@ -352,8 +362,9 @@ def as_markdown() -> str:
         "# Environment variables",
         "",
         "Written by `make docs` from `src/torch_neuronx/settings.py`, which alone reads them,",
-        "once, when the package is imported. A value that cannot be is an error that says what",
-        "to write; a name that is one slip away from a known one is a warning.",
+        "once, when the package is imported; only `NEURON_HOST_ISA` is read by the host kernels.",
+        "A value that cannot be is an error that says what to write. A name that is one slip away",
+        "from a known one is a warning.",
         "",
         "| variable | accepts | default | meaning |",
         "|---|---|---|---|",
@@ -361,6 +372,10 @@ def as_markdown() -> str:
     lines += [
         f"| `{row.name}` | {row.accepts} | {row.default} | {row.meaning} |"
         for row in variables().values()
+    ]
+    lines += [
+        f"| `{name}` | {accepts} | {default} | {meaning} |"
+        for name, (accepts, default, meaning) in NATIVE.items()
     ]
     lines += [
         "",
