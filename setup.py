@@ -34,7 +34,10 @@ COMPILE_FLAGS = [
 
 
 class BuildExtensions(BuildExtension):
-    """Incremental build in build/, with a compiler cache and an atomic replacement of the .so."""
+    """Incremental build in build/ and an atomic replacement of the .so.
+
+    torch puts ccache before the compiler by itself.
+    """
 
     def finalize_options(self) -> None:
         super().finalize_options()
@@ -43,10 +46,6 @@ class BuildExtensions(BuildExtension):
 
     def build_extensions(self) -> None:
         os.environ.setdefault("MAX_JOBS", str(os.cpu_count() or 1))
-        if shutil.which("ccache") and "CXX" not in os.environ:
-            os.environ["CXX"] = "ccache c++"
-            # torch's compiler check takes a single word; it would only warn about the ABI.
-            os.environ["TORCH_DONT_CHECK_COMPILER_ABI"] = "1"
         super().build_extensions()
 
     def copy_file(self, infile: str, outfile: str, *args: object, **kwargs: object) -> object:
