@@ -30,8 +30,8 @@ CHIP_EXCHANGE_US = 22.5
 LINK_EXCHANGE_US = 50.0
 # RDMA write from HBM to HBM over EFA. Source: AWS Neuron documentation, collectives.
 EFA_HOP_US = 15.0
-# A ring of logical cores reached 115 GB/s of a 128 GB/s link direction (trn2, all-reduce), and
-# 47 of 48 in a trn1 sample of the documentation.
+# The logical cores of a chip reached 107 to 125 GB/s of bus rate, of 128
+# (github.com/whn09/xpu-perf).
 CHANNEL_EFFICIENCY = 0.9
 # All-to-all: 360 us however small, 48 of them the launch, and half of the rings' rate at best
 # (github.com/whn09/xpu-perf).
@@ -146,15 +146,21 @@ def collective_time(call: Collective, chip: Chip) -> CollectiveTime:
 def _within_domain(
     op: str, num_bytes: float, ranks: int, ranks_per_chip: int, chip: Chip
 ) -> CollectiveTime:
-    """Ranks joined by a chip or by NeuronLink."""
-    rate = chip.link.bytes_per_second_per_channel * CHANNEL_EFFICIENCY
+    """Ranks joined by a chip or by NeuronLink: a phase inside chips, one between them."""
+    chips = math.ceil(ranks / ranks_per_chip)
+    inside = chip.link.bytes_per_second_in_chip * CHANNEL_EFFICIENCY
+    between = chip.link.bytes_per_second_per_channel * CHANNEL_EFFICIENCY
     exchange_us = LINK_EXCHANGE_US
-    if ranks <= ranks_per_chip:
+    if chips == 1:
         exchange_us = PAIR_EXCHANGE_US if ranks == 2 else CHIP_EXCHANGE_US
     start_up_us = _EXCHANGES[op] * exchange_us
+    # Each core of a chip carries its share of the buffer over links of its own.
+    seconds = bus_factor(op, ranks_per_chip) * num_bytes / inside
+    if chips > 1:
+        seconds += bus_factor(op, chips) * num_bytes / ranks_per_chip / between
     if op == "all_to_all":
         start_up_us = max(start_up_us, ALL_TO_ALL_FLOOR_US)
-        rate *= ALL_TO_ALL_EFFICIENCY / CHANNEL_EFFICIENCY
+        seconds *= CHANNEL_EFFICIENCY / ALL_TO_ALL_EFFICIENCY
     algorithm = "mesh"
     if num_bytes >= HALVING_LIMIT_BYTES:
         algorithm = "ring"
@@ -162,11 +168,7 @@ def _within_domain(
     elif num_bytes >= MESH_LIMIT_BYTES:
         algorithm = "halving"
         start_up_us += _EXCHANGES[op] * (math.log2(ranks) - 1) * chip.link.hop_us
-    return CollectiveTime(
-        algorithm=algorithm,
-        start_up_us=start_up_us,
-        transfer_us=1e6 * bus_factor(op, ranks) * num_bytes / rate,
-    )
+    return CollectiveTime(algorithm=algorithm, start_up_us=start_up_us, transfer_us=1e6 * seconds)
 
 
 def _across_domains(call: Collective, chip: Chip) -> CollectiveTime:

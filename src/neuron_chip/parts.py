@@ -157,6 +157,8 @@ class Link:
     """All links of a chip together, both directions."""
     bytes_per_second_per_channel: float
     """One direction of the link that a ring of ranks runs over."""
+    bytes_per_second_in_chip: float
+    """One direction between two logical cores of a chip, through its HBM."""
     hop_us: float
     source: str
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from neuron_chip import sources
 from neuron_chip.chips import TRN2, Chip
-from neuron_chip.cost import EXPOSED_SHARE, NO_TIME, Time, price
+from neuron_chip.cost import NO_TIME, Time, price
 from neuron_chip.work import Work, total
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ class Measurement:
     chip: Chip = TRN2
     lnc: int | None = None
     software: str = "device"
-    exposed_share: float = EXPOSED_SHARE
+    exposed_share: float | None = None
+    """None takes the stack's."""
     busy_neighbours: bool = False
     guide: bool = False
     """The figure (or one of its family) set a general parameter, so it proves little."""

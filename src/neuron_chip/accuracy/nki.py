@@ -34,7 +34,7 @@ def _row(
         work=(work,),
         chip=chip,
         lnc=1,
-        exposed_share=0.0 if hand_scheduled else 0.15,
+        exposed_share=0.0 if hand_scheduled else None,
         guide=guide,
     )
 

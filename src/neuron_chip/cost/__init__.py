@@ -11,7 +11,6 @@ from neuron_chip.cost.dma import (
 )
 from neuron_chip.cost.lanes import lane_engine, lane_seconds
 from neuron_chip.cost.price import (
-    EXPOSED_SHARE,
     NO_TIME,
     Time,
     collective_seconds,
@@ -28,7 +27,6 @@ from neuron_chip.cost.tensor import (
 )
 
 __all__ = [
-    "EXPOSED_SHARE",
     "NO_TIME",
     "Time",
     "UnsupportedOnChipError",

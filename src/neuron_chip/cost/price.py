@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from neuron_chip.chips import Chip
     from neuron_chip.work import Work
 
-# Share of the shorter engines' time that does not hide behind the longest. 0 is a perfect
-# pipeline, 1 no overlap at all. Chosen once, from the element-wise and GEMM rows marked as guides
-# in docs/accuracy.md.
-EXPOSED_SHARE = 0.15
 # PCIe copies reached 14 GB/s (github.com/whn09/xpu-perf).
 PCIE_BYTES_PER_SECOND = 14e9
 
@@ -117,23 +113,25 @@ def price(
     *,
     lnc: int | None = None,
     software: str | Stack = "device",
-    exposed_share: float = EXPOSED_SHARE,
+    exposed_share: float | None = None,
     collective_overlap: float = 0.0,
     busy_neighbours: bool = False,
 ) -> Time:
     """Time of `work` on one logical core.
 
     Args:
-        exposed_share: how much of the shorter engines' time shows; see `EXPOSED_SHARE`.
+        exposed_share: how much of the shorter engines' time shows; None takes the stack's.
         collective_overlap: share of the collectives' time that hides behind computation.
         busy_neighbours: the other logical cores of the chip launch small work too.
     """
+    starts = stack(software) if isinstance(software, str) else software
+    if exposed_share is None:
+        exposed_share = starts.exposed_share
     if not 0.0 <= exposed_share <= 1.0 or not 0.0 <= collective_overlap <= 1.0:
         raise ValueError(
             f"exposed_share={exposed_share} and collective_overlap={collective_overlap} are "
             "shares; both must lie between 0 and 1."
         )
-    starts = stack(software) if isinstance(software, str) else software
     busy = engine_floors(work, chip, lnc=lnc)
     # DMA engines and HBM are two ends of one stream: the slower end is its time.
     stream = max(busy["dma"], busy["hbm"])

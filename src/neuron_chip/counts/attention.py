@@ -44,7 +44,10 @@ def attention(
     """
     element = dtype_row(dtype)
     matmul_class = element.matmul_class or "fp32"
-    tile, width = chip.tensor.columns, min(chip.tensor.max_moving_free, 512)
+    tile = chip.tensor.columns
+    # A block of scores fills one PSUM bank; short rows of keys fill part of it.
+    width = chip.psum.bank_bytes_per_partition // 4 if chip.psum.bank_bytes_per_partition else 512
+    width = min(width, tile * math.ceil(kv_length / tile))
     # Query heads that share keys fill a tile together when there are few queries.
     shared = max(1, q_heads // kv_heads)
     groups = batch * kv_heads if q_length * shared <= tile else batch * q_heads
