@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from neuron_chip import sources
 from neuron_chip.lookup import find
 
-
 # Share of the shorter engines' time that does not hide behind the longest: 0 is a perfect
 # pipeline, 1 no overlap at all. The value of single operators and hand-written kernels comes from
 # the element-wise and GEMM rows marked as guides in docs/accuracy.md, that of whole graphs which

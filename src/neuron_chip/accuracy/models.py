@@ -246,7 +246,13 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     _decode(QWEN_32B, TRN2_ONE, 4, 8192, 49.85, source="kiln", stack="vLLM"),
     _decode(QWEN_32B, TRN2_ONE, 4, 8192, 37.25, source="kiln", stack="Kiln"),
     *(
-        _first_token(*(QWEN_8B, TRN2_ONE, 4, prompt, ms), source="kiln", stack="vLLM", chunk=chunk)
+        _first_token(
+            *(QWEN_8B, TRN2_ONE, 4, prompt, ms),
+            source="kiln",
+            stack="vLLM",
+            chunk=chunk,
+            guide=prompt in (8192, 16384),
+        )
         for prompt, chunk, ms in (
             *((2048, 2048, 160), (8192, 8192, 606), (16384, 8192, 1387), (32704, 8192, 3496)),
         )

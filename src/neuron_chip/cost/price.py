@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from neuron_chip.chips import Chip
     from neuron_chip.work import Work
 
+# The rates and fixed times behind a price are known to about a fifth: with this margin the range
+# holds nine of ten published figures (docs/accuracy.md).
+UNCERTAINTY = 0.2
 # PCIe copies reached 14 GB/s (github.com/whn09/xpu-perf).
 PCIE_BYTES_PER_SECOND = 14e9
 
@@ -27,9 +30,9 @@ class Time:
 
     seconds: float
     low_seconds: float
-    """Every engine, transfer and collective hides behind the longest of them."""
+    """Everything hides behind the longest engine or collective, and rates are a fifth better."""
     high_seconds: float
-    """Nothing overlaps."""
+    """Nothing overlaps, and rates are a fifth worse."""
     busy_seconds: Mapping[str, float] = field(default_factory=dict)
     """Busy time by "tensor", "vector", "scalar", "gpsimd", "dma", "hbm", "collectives", "host"
     and "launch"; they overlap, so they add up to more than `seconds`."""
@@ -151,8 +154,8 @@ def price(
     seconds = fixed + device + busy["collectives"] - hidden
     return Time(
         seconds=seconds,
-        low_seconds=min(seconds, fixed + max(longest, busy["collectives"])),
-        high_seconds=fixed + everything + busy["collectives"],
+        low_seconds=(1 - UNCERTAINTY) * min(seconds, fixed + max(longest, busy["collectives"])),
+        high_seconds=(1 + UNCERTAINTY) * (fixed + everything + busy["collectives"]),
         busy_seconds={name: value for name, value in busy.items() if value > 0},
         default_seconds=seconds if work.default_rule else 0.0,
     )
