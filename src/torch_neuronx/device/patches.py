@@ -11,6 +11,7 @@ import threading
 from typing import Any
 
 import torch
+from torch import _tensor_str
 from torch.utils.dlpack import DLDeviceType
 
 
@@ -19,6 +20,7 @@ def apply() -> None:
     _dlpack_device()
     _dlpack_waits()
     _autocast_default_dtype()
+    _printing()
 
 
 def _dlpack_device() -> None:
@@ -65,3 +67,16 @@ def _autocast_default_dtype() -> None:
         original(self, device_type, *args, **kwargs)
 
     torch.amp.autocast.__init__ = __init__  # type: ignore[method-assign]
+
+
+def _printing() -> None:
+    # Printing computes: it compares, sorts out finite values and widens to float64. That is no
+    # work of the program, so it must not show in op tracking nor raise in strict mode. PyTorch
+    # prints from a CPU copy too for devices where printing would compile.
+    original = _tensor_str._tensor_str
+
+    @functools.wraps(original)
+    def print_from_host(self: torch.Tensor, indent: int) -> str:
+        return original(self.cpu() if self.device.type == "neuron" else self, indent)
+
+    _tensor_str._tensor_str = print_from_host

@@ -76,6 +76,11 @@ class Event(torch.Event):
             cls, device=torch.device("neuron"), enable_timing=enable_timing, blocking=blocking
         )
 
+    def elapsed_time(self, other: torch.Event) -> float:
+        """Milliseconds of real time from this event to `other`; both need `enable_timing`."""
+        # torch.Event's own method refuses subclasses as its argument.
+        return _C._event_elapsed_ms(self, other)
+
     def __repr__(self) -> str:
         state = "recorded" if self.event_id else "not recorded"
         return f"torch.neuron.Event({state})"
