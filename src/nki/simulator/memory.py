@@ -203,9 +203,11 @@ class Machine:
         if mask is not None:
             self.product_mask(tensor)[...] = False
 
+    def product_mask_for(self, storage: Storage) -> npt.NDArray[np.bool_]:
+        """Start to keep a record of which elements of a PSUM tensor hold products."""
+        return self.products.setdefault(storage.index, np.zeros(storage.elements, np.bool_))
+
     def product_mask(self, tensor: NkiTensor) -> npt.NDArray[np.bool_]:
         """Which elements of a PSUM view hold products, as a view of the record."""
-        mask = self.products.setdefault(
-            tensor.storage.index, np.zeros(tensor.storage.elements, np.bool_)
-        )
+        mask = self.product_mask_for(tensor.storage)
         return np.ndarray(tensor.shape, np.bool_, mask, tensor.offset, tensor.strides)

@@ -1,0 +1,23 @@
+"""NKI: kernels on tiles, specialised, checked, simulated and priced. No torch in this package."""
+
+from __future__ import annotations
+
+from nki import collectives, compiler, dtype, isa, language, tensor, typing
+from nki.errors import NkiError, NkiValidationError, NkiWarning
+from nki.jit import Kernel, jit, simulate
+
+__all__ = [
+    "Kernel",
+    "NkiError",
+    "NkiValidationError",
+    "NkiWarning",
+    "collectives",
+    "compiler",
+    "dtype",
+    "isa",
+    "jit",
+    "language",
+    "simulate",
+    "tensor",
+    "typing",
+]

@@ -1,0 +1,114 @@
+"""Run programs: instruction by instruction on each core, cores in lockstep where they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from nki.errors import DeadlockError, NkiError
+from nki.program.ir import Allocation, Block, Loop, NkiInstruction, Program, While
+from nki.program.storage import MemoryRegion
+from nki.simulator.exchange import MEETING, can_meet, exchange
+from nki.simulator.memory import Machine
+from nki.simulator.semantics import SEMANTICS
+
+Steps = Generator[NkiInstruction, None, None]
+
+
+def execute(machine: Machine, instruction: NkiInstruction) -> None:
+    """Run one instruction that does not involve other cores."""
+    try:
+        SEMANTICS[instruction.opcode](machine, instruction)
+    except NkiError:
+        raise
+    except Exception as error:
+        error.add_note(f"in nisa.{instruction.opcode} at {instruction.source}: {instruction!r}")
+        raise
+
+
+def prepare(machine: Machine, program: Program) -> None:
+    """Allocate what exists before the first instruction: arguments, constants, loop-carried PSUM."""
+    for storage in program.storages:
+        if storage.argument is not None or storage.constant is not None:
+            machine.allocate(storage)
+
+
+def steps(machine: Machine, block: Block) -> Steps:
+    """Run a block; pause at each instruction where cores meet."""
+    for item in block.items:
+        if isinstance(item, NkiInstruction):
+            if item.opcode in MEETING:
+                yield item
+            else:
+                execute(machine, item)
+        elif isinstance(item, Allocation):
+            machine.allocate(item.storage)
+            if item.storage.buffer is MemoryRegion.psum and _decided_while_running(item, block):
+                machine.product_mask_for(item.storage)
+        elif isinstance(item, Loop):
+            lower, upper, step = (machine.value(v) for v in (item.lower, item.upper, item.step))
+            for value in range(int(lower), int(upper), int(step)):
+                machine.set_register(item.counter, value)
+                yield from steps(machine, item.body)
+        elif isinstance(item, While):
+            while machine.value(item.condition) != 0:
+                yield from steps(machine, item.body)
+
+
+def _decided_while_running(allocation: Allocation, block: Block) -> bool:
+    """Does a product into this tensor leave open whether it accumulates?"""
+    storage = allocation.storage
+
+    def search(items: Block) -> bool:
+        for item in items.items:
+            if isinstance(item, NkiInstruction):
+                if (
+                    item.opcode in ("nc_matmul", "nc_matmul_mx")
+                    and item.outputs["dst"].storage is storage
+                    and item.attributes["accumulate"] is None
+                ):
+                    return True
+            elif isinstance(item, Loop | While) and search(item.body):
+                return True
+        return False
+
+    return any(isinstance(item, Loop | While) and search(item.body) for item in block.items)
+
+
+def run(programs: Sequence[Program], machines: Sequence[Machine]) -> None:
+    """Run one program on each machine until all end."""
+    running: dict[int, Steps] = {}
+    waiting: dict[int, NkiInstruction] = {}
+    for core, (program, machine) in enumerate(zip(programs, machines, strict=True)):
+        prepare(machine, program)
+        running[core] = steps(machine, program.body)
+    while running:
+        for core in list(running):
+            if core in waiting:
+                continue
+            try:
+                waiting[core] = next(running[core])
+            except StopIteration:
+                del running[core]
+        if not running:
+            return
+        ready = can_meet(waiting, len(programs))
+        if not ready:
+            raise _deadlock(waiting, len(programs))
+        exchange({core: (machines[core], waiting[core]) for core in ready})
+        for core in ready:
+            del waiting[core]
+
+
+def _deadlock(waiting: dict[int, NkiInstruction], num_cores: int) -> DeadlockError:
+    places = "; ".join(
+        f"core {core} waits in nisa.{item.opcode} at {item.source}"
+        for core, item in sorted(waiting.items())
+    )
+    ended = [str(core) for core in range(num_cores) if core not in waiting]
+    tail = f"; core {', '.join(ended)} has ended" if ended else ""
+    first = next(iter(waiting.values()))
+    return DeadlockError(
+        f"The cores wait for one another: {places}{tail}. All cores must reach the same barriers "
+        "and matching sendrecv calls.",
+        source=first.source,
+    )
