@@ -1,0 +1,220 @@
+#include "runtime/memory.h"
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+#include "runtime/pool.h"
+
+namespace neuron::runtime {
+namespace {
+
+constexpr size_t kMaxDevices = 128;
+std::array<std::atomic<Pool*>, kMaxDevices> pools{};
+std::mutex creation;
+
+// Leaked: tensors outlive every static destructor.
+Pool& make_pool(int device) {
+  device_spec(device);
+  std::lock_guard<std::mutex> lock(creation);
+  auto& slot = pools[static_cast<size_t>(device)];
+  if (slot.load() == nullptr) {
+    slot.store(new Pool(device), std::memory_order_release);
+  }
+  return *slot.load();
+}
+
+Pool& pool_of(int device) {
+  if (device >= 0 && static_cast<size_t>(device) < kMaxDevices) [[likely]] {
+    auto* pool =
+        pools[static_cast<size_t>(device)].load(std::memory_order_acquire);
+    if (pool != nullptr) [[likely]] {
+      return *pool;
+    }
+  }
+  return make_pool(device);
+}
+
+// What the trace wants to know about the caller, before any lock.
+std::shared_ptr<void> gather_context() {
+  auto& settings = trace_settings();
+  if (!settings.enabled.load(std::memory_order_relaxed)) [[likely]] {
+    return nullptr;
+  }
+  auto* gather = settings.context.load();
+  return gather != nullptr ? gather() : nullptr;
+}
+
+// The pool under its lock, with the context of the events to come.
+class Locked {
+ public:
+  Locked(Pool& pool, std::shared_ptr<void> context)
+      : lock_(pool.mutex), pool_(pool) {
+    if (context != nullptr) {
+      pool_.context = std::move(context);
+    }
+  }
+  ~Locked() {
+    if (pool_.context != nullptr) {
+      pool_.context.reset();
+    }
+  }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  std::lock_guard<std::mutex> lock_;
+  Pool& pool_;
+};
+
+Allocation allocate_from(
+    int device,
+    size_t nbytes,
+    uint32_t queue,
+    bool counted) {
+  if (nbytes == 0) {
+    return {nullptr, nullptr};
+  }
+  check_fork();
+  mark_used();
+  auto& pool = pool_of(device);
+  const auto context = gather_context();
+  {
+    const Locked lock(pool, context);
+    if (auto* block = pool.allocate(nbytes, queue, counted)) [[likely]] {
+      return {block->data, block};
+    }
+  }
+  // Queued work may still use blocks that are free already, and its tasks may
+  // free more: wait for it without the lock.
+  pool.empty_cache();
+  const Locked lock(pool, context);
+  auto* block = pool.allocate(nbytes, queue, counted);
+  if (block == nullptr) {
+    pool.out_of_memory(nbytes);
+  }
+  return {block->data, block};
+}
+
+} // namespace
+
+Allocation allocate(int device, size_t nbytes, uint32_t queue) {
+  return allocate_from(device, nbytes, queue, /*counted=*/true);
+}
+
+Allocation allocate_scratch(int device, size_t nbytes, uint32_t queue) {
+  return allocate_from(device, nbytes, queue, /*counted=*/false);
+}
+
+void promote(Block* block) noexcept {
+  auto& pool = pool_of(block->segment->device);
+  const Locked lock(pool, gather_context());
+  if (!block->allocated) {
+    pool.promote(block);
+  }
+}
+
+void release(Block* block) noexcept {
+  // In a forked child the lock may be held for ever; its memory goes with it.
+  if (block == nullptr || in_bad_fork()) {
+    return;
+  }
+  auto& pool = pool_of(block->segment->device);
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  pool.release(block);
+}
+
+void record_use(Block* block, uint32_t queue) {
+  auto& pool = pool_of(block->segment->device);
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  pool.record_use(block, queue);
+}
+
+size_t block_size(const Block* block) {
+  return block->charged;
+}
+
+int block_device(const Block* block) {
+  return block->segment->device;
+}
+
+Block* find_block(int device, const void* data) {
+  auto& pool = pool_of(device);
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  return pool.find(data);
+}
+
+void empty_cache(int device) {
+  pool_of(device).empty_cache();
+}
+
+void set_memory_fraction(int device, double fraction) {
+  if (!(fraction > 0.0 && fraction <= 1.0)) {
+    throw std::invalid_argument(
+        "The memory fraction must be in (0, 1], got " +
+        std::to_string(fraction) + ".");
+  }
+  auto& pool = pool_of(device);
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  pool.fraction = fraction;
+}
+
+double memory_fraction(int device) {
+  auto& pool = pool_of(device);
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  return pool.fraction;
+}
+
+std::pair<int64_t, int64_t> memory_info(int device) {
+  const auto total = device_spec(device).memory_capacity;
+  auto& pool = pool_of(device);
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  return {total - pool.reserved(), total};
+}
+
+MemoryStats memory_stats(int device) {
+  auto& pool = pool_of(device);
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  return pool.stats();
+}
+
+void reset_peak_memory_stats(int device) {
+  auto& pool = pool_of(device);
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  pool.reset_peak();
+}
+
+void reset_accumulated_memory_stats(int device) {
+  auto& pool = pool_of(device);
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  pool.reset_accumulated();
+}
+
+std::vector<SegmentInfo> memory_snapshot(int device) {
+  auto& pool = pool_of(device);
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  return pool.snapshot();
+}
+
+void start_memory_trace(
+    size_t max_entries,
+    std::shared_ptr<void> (*context)()) {
+  auto& settings = trace_settings();
+  settings.max_entries = max_entries;
+  settings.context = context;
+  settings.enabled = true;
+}
+
+void stop_memory_trace() {
+  trace_settings().enabled = false;
+}
+
+std::vector<TraceEntry> memory_trace(int device) {
+  auto& pool = pool_of(device);
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  return pool.trace();
+}
+
+} // namespace neuron::runtime

@@ -1,0 +1,102 @@
+// The caching allocator of one device. All members need the lock, which
+// callers hold through Pool::lock(), except where said.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+
+#include "runtime/memory.h"
+#include "runtime/segment.h"
+
+namespace neuron::runtime {
+
+class Pool {
+ public:
+  explicit Pool(int device) : device_(device) {}
+
+  std::mutex mutex;
+
+  // Null when neither the cache nor a new segment can serve the request: then
+  // call empty_cache and try again, then fail.
+  Block* allocate(size_t nbytes, uint32_t queue, bool counted);
+  [[noreturn]] void out_of_memory(size_t requested);
+  void promote(Block* block) noexcept;
+  void release(Block* block);
+  void record_use(Block* block, uint32_t queue);
+  Block* find(const void* data) const;
+
+  // Takes the lock itself: it waits for queues without it.
+  void empty_cache();
+
+  MemoryStats stats() const;
+  void reset_peak();
+  void reset_accumulated();
+  std::vector<SegmentInfo> snapshot() const;
+  std::vector<TraceEntry> trace() const;
+
+  double fraction = 1.0;
+  // What goes with the next traced event; gathered before the lock is taken,
+  // because gathering may need Python's lock.
+  std::shared_ptr<void> context;
+  int64_t limit() const;
+  int64_t reserved() const {
+    return stats_.reserved_bytes[0].current;
+  }
+
+ private:
+  struct BySize {
+    bool operator()(const Block* a, const Block* b) const {
+      return a->size != b->size ? a->size < b->size : a->data < b->data;
+    }
+  };
+  // The free blocks of one queue.
+  struct Free {
+    std::array<Block*, kNumSmallClasses> small{};
+    Segment* cutting = nullptr; // the small segment with room left
+    std::set<Block*, BySize> large;
+  };
+
+  Block* take_small(size_t nbytes, uint32_t queue);
+  Block* take_large(size_t rounded, uint32_t queue);
+  Block* split(Block* block, size_t size);
+  Segment* add_segment(size_t nbytes, uint32_t queue, bool is_large);
+  void make_free(Block* block);
+  Block* join(Block* block, Block* next);
+  void reclaim_waiting();
+  void release_free_segments();
+  void drop(Segment* segment);
+
+  void count(StatArray& stats, const Block& block, int64_t amount) noexcept;
+  void count_allocated(const Block& block, int64_t sign) noexcept;
+  void count_active(const Block& block, int64_t sign) noexcept;
+  void note(TraceAction action, size_t address, size_t size, uint32_t queue);
+  void note(TraceAction action, Block& block);
+
+  const int device_;
+  std::unordered_map<uint32_t, std::unique_ptr<Free>> free_;
+  Free* last_free_ = nullptr; // of last_queue_: the usual case skips the map
+  uint32_t last_queue_ = 0;
+  std::map<uintptr_t, Segment*> segments_;
+  std::vector<Block*> waiting_; // released, still used by other queues
+  std::vector<Block*> spare_; // Block objects for reuse
+  MemoryStats stats_;
+  bool host_failed_ = false; // the last failure was the host's
+  std::deque<TraceEntry> trace_;
+
+  Free& free_of(uint32_t queue);
+  Block* new_block(Segment* segment, char* data, size_t size);
+};
+
+// How traces are kept, for all pools.
+struct TraceSettings {
+  std::atomic<bool> enabled{false};
+  std::atomic<size_t> max_entries{0};
+  std::atomic<std::shared_ptr<void> (*)()> context{nullptr};
+};
+TraceSettings& trace_settings();
+
+} // namespace neuron::runtime

@@ -1,0 +1,170 @@
+// What a pool counts and tells.
+#include <chrono>
+
+#include "runtime/pool.h"
+
+namespace neuron::runtime {
+
+TraceSettings& trace_settings() {
+  static auto* leaked = new TraceSettings();
+  return *leaked;
+}
+
+void Pool::count(StatArray& stats, const Block& block, int64_t amount) noexcept {
+  stats[0].add(amount);
+  stats[block.segment->is_large ? 2 : 1].add(amount);
+}
+
+void Pool::count_allocated(const Block& block, int64_t sign) noexcept {
+  count(stats_.allocation, block, sign);
+  count(
+      stats_.allocated_bytes, block, sign * static_cast<int64_t>(block.charged));
+  count(
+      stats_.requested_bytes,
+      block,
+      sign * static_cast<int64_t>(block.requested));
+}
+
+void Pool::count_active(const Block& block, int64_t sign) noexcept {
+  count(stats_.active, block, sign);
+  count(stats_.active_bytes, block, sign * static_cast<int64_t>(block.charged));
+}
+
+void Pool::promote(Block* block) noexcept {
+  block->allocated = true;
+  count_allocated(*block, 1);
+  count_active(*block, 1);
+  note(TraceAction::alloc, *block);
+}
+
+void Pool::note(TraceAction action, Block& block) {
+  if (!trace_settings().enabled.load(std::memory_order_relaxed)) {
+    return;
+  }
+  note(
+      action,
+      reinterpret_cast<size_t>(block.data),
+      block.charged,
+      block.queue);
+  auto& entry = trace_.back();
+  if (action == TraceAction::alloc) {
+    block.context = entry.context;
+  }
+}
+
+void Pool::note(
+    TraceAction action,
+    size_t address,
+    size_t size,
+    uint32_t queue) {
+  auto& settings = trace_settings();
+  if (!settings.enabled.load(std::memory_order_relaxed)) {
+    return;
+  }
+  const auto time = std::chrono::duration_cast<std::chrono::microseconds>(
+                        std::chrono::system_clock::now().time_since_epoch())
+                        .count();
+  trace_.push_back({action, address, size, queue, time, context});
+  while (trace_.size() > settings.max_entries.load()) {
+    trace_.pop_front();
+  }
+}
+
+MemoryStats Pool::stats() const {
+  auto stats = stats_;
+  // Free pieces of split segments are counted when asked for.
+  for (const auto& [base, segment] : segments_) {
+    if (!segment->is_large || segment->num_in_use == 0) {
+      continue;
+    }
+    for (const auto* block = segment->first; block; block = block->after) {
+      if (!block->in_use) {
+        for (const size_t pool : {size_t{0}, size_t{2}}) {
+          stats.inactive_split[pool].add(1);
+          stats.inactive_split_bytes[pool].add(
+              static_cast<int64_t>(block->size));
+        }
+      }
+    }
+  }
+  return stats;
+}
+
+namespace {
+
+template <class F>
+void for_each_stat(MemoryStats& stats, F&& change) {
+  for (auto* each :
+       {&stats.allocation,
+        &stats.segment,
+        &stats.active,
+        &stats.inactive_split,
+        &stats.allocated_bytes,
+        &stats.reserved_bytes,
+        &stats.active_bytes,
+        &stats.inactive_split_bytes,
+        &stats.requested_bytes}) {
+    for (auto& stat : *each) {
+      change(stat);
+    }
+  }
+}
+
+} // namespace
+
+void Pool::reset_peak() {
+  for_each_stat(stats_, [](Stat& stat) { stat.peak = stat.current; });
+}
+
+void Pool::reset_accumulated() {
+  for_each_stat(stats_, [](Stat& stat) { stat.allocated = stat.freed = 0; });
+  stats_.num_alloc_retries = 0;
+  stats_.num_ooms = 0;
+  stats_.num_device_alloc = 0;
+  stats_.num_device_free = 0;
+}
+
+std::vector<SegmentInfo> Pool::snapshot() const {
+  std::vector<SegmentInfo> infos;
+  for (const auto& [base, segment] : segments_) {
+    SegmentInfo info{};
+    info.device = device_;
+    info.address = base;
+    info.total_size = segment->size;
+    info.queue = segment->queue;
+    info.is_large = segment->is_large;
+    auto add = [&](const Block& block) {
+      info.blocks.push_back(
+          {block.size,
+           block.requested,
+           block.allocated,
+           block.in_use,
+           block.context});
+      if (block.in_use) {
+        info.active_size += block.charged;
+      }
+      if (block.allocated) {
+        info.allocated_size += block.charged;
+        info.requested_size += block.requested;
+      }
+    };
+    for (const auto* block = segment->first; block; block = block->after) {
+      add(*block);
+    }
+    for (const auto* block : segment->small_blocks) {
+      add(*block);
+    }
+    if (!segment->is_large && segment->cut < segment->size) {
+      info.blocks.push_back(
+          {segment->size - segment->cut, 0, false, false, nullptr});
+    }
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+std::vector<TraceEntry> Pool::trace() const {
+  return {trace_.begin(), trace_.end()};
+}
+
+} // namespace neuron::runtime
