@@ -6,6 +6,8 @@ from nki import collectives, compiler, dtype, isa, language, tensor, typing
 from nki.errors import NkiError, NkiValidationError, NkiWarning
 from nki.jit import Kernel, jit, simulate
 
+cpu_simulate = simulate
+
 __all__ = [
     "Kernel",
     "NkiError",
@@ -13,6 +15,7 @@ __all__ = [
     "NkiWarning",
     "collectives",
     "compiler",
+    "cpu_simulate",
     "dtype",
     "isa",
     "jit",
