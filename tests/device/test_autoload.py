@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from python_process import output_of, run_python
 
 

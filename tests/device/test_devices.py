@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import torch
+
 from torch_neuronx.errors import WrongDeviceError
 
 

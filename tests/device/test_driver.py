@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from python_process import run_python
 from torch_neuronx.errors import DriverUnavailableError, SettingError
 

@@ -6,6 +6,7 @@ import importlib.util
 
 import pytest
 import torch
+
 import torch_neuronx
 
 

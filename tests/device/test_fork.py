@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from python_process import output_of
 
 PROLOGUE = """

@@ -17,7 +17,7 @@ def clean_counters():
     torch.neuron.empty_cache()
     torch.neuron.reset_peak_memory_stats()
     torch.neuron.reset_accumulated_memory_stats()
-    yield
+    return
 
 
 def test_a_tensor_is_counted_while_it_lives():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import neuron_chip
 import pytest
 import torch
+
+import neuron_chip
 from torch_neuronx.ops.dtypes import dtype_notes
 from torch_neuronx.ops.unsupported import FAMILIES, UnsupportedFamily, reasons_by_operator
 

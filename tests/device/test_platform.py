@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from python_process import output_of
 from torch_neuronx.device.platform import resolve
 from torch_neuronx.errors import SettingError

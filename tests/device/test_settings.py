@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from python_process import run_python
 from torch_neuronx import settings
 from torch_neuronx.errors import SettingError

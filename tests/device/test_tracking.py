@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 import torch_neuronx
 from python_process import output_of
 
