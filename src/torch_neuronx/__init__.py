@@ -12,12 +12,14 @@ def _autoload() -> None:
     Raises:
         BuildError: the C++ extension is missing or does not fit this PyTorch.
     """
+    import importlib
+
     import torch
 
     from torch_neuronx.errors import BuildError
 
     try:
-        from torch_neuronx import _C  # noqa: F401
+        importlib.import_module("torch_neuronx._C")
     except ImportError as error:
         raise BuildError(
             f"The C++ extension of torch_neuronx cannot be loaded with PyTorch "

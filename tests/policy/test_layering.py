@@ -12,6 +12,7 @@ from policy.sources import SRC, cpp_files, imported_modules, includes, python_fi
 PACKAGES = {
     "neuron_chip": set(),
     "nki": {"neuron_chip"},
+    "nki_cpu_simulator": {"nki"},
     "nkilib": {"nki"},
     "torch_neuronx": {"nkilib", "nki", "neuron_chip"},
     "neuron_explorer": {"neuron_chip"},
@@ -21,6 +22,7 @@ PACKAGES = {
 FOREIGN = {
     "neuron_chip": set(),
     "nki": {"numpy", "ml_dtypes"},
+    "nki_cpu_simulator": {"numpy", "ml_dtypes"},
     "nkilib": {"numpy", "ml_dtypes"},
     "torch_neuronx": {"torch", "numpy", "ml_dtypes", "functorch"},
     "neuron_explorer": {"pyarrow"},
