@@ -46,55 +46,60 @@ def attention(
     matmul_class = element.matmul_class or "fp32"
     tile = chip.tensor.columns
     # A block of scores fills one PSUM bank; short rows of keys fill part of it.
-    width = chip.psum.bank_bytes_per_partition // 4 if chip.psum.bank_bytes_per_partition else 512
-    width = min(width, tile * math.ceil(kv_length / tile))
-    # Query heads that share keys fill a tile together when there are few queries.
-    shared = max(1, q_heads // kv_heads)
-    groups = batch * kv_heads if q_length * shared <= tile else batch * q_heads
-    rows = q_length * (shared if groups == batch * kv_heads else 1)
-    q_tiles = math.ceil(rows / tile)
-    blocks = float(groups * q_tiles * math.ceil(kv_length / width))
-    visible = 1.0
-    if causal and q_length > 1:
-        # Whole blocks on the diagonal are computed and then masked.
-        masked = (q_length - 1) / 2 / kv_length
-        visible = min(1.0, 1.0 - masked + width / kv_length / 2)
-    blocks *= visible
-    depth = math.ceil(head_dim / chip.tensor.rows)
-    out_columns = min(head_dim, width)
+    bank = chip.psum.bank_bytes_per_partition or chip.psum.bytes_per_partition
+    width = min(bank // 4, tile * math.ceil(kv_length / tile))
     parts = width // tile
-    per_block_columns = depth * width + parts * min(rows, tile) + parts * out_columns
-    per_block_matmuls = depth + 2 * parts
-    # Keys with fewer rows than the array leave part of it idle; the columns are the same.
-    rescale = 2 * out_columns * width / min(SECTION_KEYS, max(width, kv_length))
-    vector_full = width + rescale
-    copies = Activity(blocks, blocks * width, 0.0)
-    half = element.is_16bit_float and chip.vector.max_fast_elements_per_lane_cycle > 1
+    groups, rows = _query_rows(batch, q_heads, kv_heads, q_length, tile=tile)
+    visible = _visible_share(q_length, kv_length, width) if causal and q_length > 1 else 1.0
+    strips = groups * math.ceil(rows / tile) * visible
+    blocks = strips * math.ceil(kv_length / width)
     # Keys lie with positions on partitions; the product wants features there. One transpose per
     # block of keys serves all query tiles.
-    key_blocks = float(batch * kv_heads * math.ceil(kv_length / width)) * depth
-    flips = Activity(key_blocks * parts, key_blocks * width)
-    copies += Activity(key_blocks, key_blocks * width, 0.0)
-    vector = {Lane("vector", "1x"): Activity(blocks * 4, blocks * vector_full, blocks)}
-    if half:
-        vector[Lane("vector", "2x")] = copies
-    else:
-        vector[Lane("vector", "1x")] = vector[Lane("vector", "1x")] + copies
-    score_elements = batch * q_heads * q_length * kv_length * visible
-    q_bytes = batch * q_heads * q_length * head_dim * element.bytes
-    kv_bytes = 2.0 * batch * kv_heads * kv_length * head_dim * element.bytes
+    depth = math.ceil(head_dim / chip.tensor.rows)
+    key_blocks = float(batch * kv_heads * math.ceil(kv_length / width) * depth)
+    products = Activity(
+        blocks * (depth + 2 * parts) + key_blocks * parts,
+        blocks * (depth * width + parts * min(rows, tile) + parts * head_dim) + key_blocks * width,
+    )
+    rescale = strips * math.ceil(kv_length / SECTION_KEYS) * 2.0 * head_dim
+    maxima = Activity(blocks * 4, blocks * width + rescale, blocks)
+    # 16-bit copies out of PSUM run in the 2x mode.
+    copies = Activity(blocks + key_blocks, (blocks + key_blocks) * width)
+    rate = "2x" if element.is_16bit_float else "1x"
+    vector = {Lane("vector", "1x"): maxima}
+    vector[Lane("vector", rate)] = vector.get(Lane("vector", rate), Activity(0, 0)) + copies
+    scores = batch * q_heads * q_length * kv_length * visible
+    q_bytes = batch * q_heads * q_length * head_dim * element.bytes if through_hbm else 0.0
     return Work(
         lanes={
-            Lane("tensor", matmul_class): flips
-            + Activity(blocks * per_block_matmuls, blocks * per_block_columns),
-            **vector,
+            Lane("tensor", matmul_class): products,
             Lane("scalar", "1x"): Activity(blocks, blocks * width, blocks),
+            **vector,
         },
-        flops={matmul_class: 4.0 * score_elements * head_dim},
-        hbm_read_bytes=(q_bytes if through_hbm else 0.0) + kv_bytes,
-        hbm_write_bytes=q_bytes if through_hbm else 0.0,
+        flops={matmul_class: 4.0 * scores * head_dim},
+        hbm_read_bytes=q_bytes + 2.0 * batch * kv_heads * kv_length * head_dim * element.bytes,
+        hbm_write_bytes=q_bytes,
         tensor_bursts=1.0,
     )
+
+
+def _query_rows(
+    batch: int, q_heads: int, kv_heads: int, q_length: int, *, tile: int
+) -> tuple[int, int]:
+    """Independent groups and the query rows of each.
+
+    Heads that share keys fill a tile together when there are few queries.
+    """
+    shared = max(1, q_heads // kv_heads)
+    if q_length * shared <= tile:
+        return batch * kv_heads, q_length * shared
+    return batch * q_heads, q_length
+
+
+def _visible_share(q_length: int, kv_length: int, width: int) -> float:
+    """Share of the blocks that a causal mask leaves; those on the diagonal are whole blocks."""
+    masked = (q_length - 1) / 2 / kv_length
+    return min(1.0, 1.0 - masked + width / kv_length / 2)
 
 
 def attention_unfused(
