@@ -33,7 +33,7 @@ struct Register {
 struct Failure {
   std::ostringstream text;
   ~Failure() {
-    if (++failures() <= 20) {
+    if (++failures() <= 5) {
       std::fprintf(stderr, "    %s\n", text.str().c_str());
     }
   }

@@ -5,41 +5,14 @@
 #include <utility>
 
 #include "host_kernels/gemm_paths.h"
-#include "host_kernels/isa.h"
+#include "host_kernels/kernel_table.h"
 
 namespace neuron::host_kernels {
-
-namespace baseline {
-extern const GemmKernels gemm_kernels;
-}
-#if defined(__x86_64__)
-namespace avx2 {
-extern const GemmKernels gemm_kernels;
-}
-namespace avx512 {
-extern const GemmKernels gemm_kernels;
-}
-namespace avx512_bf16 {
-extern const GemmKernels gemm_kernels;
-}
-#endif
 
 namespace {
 
 // Up to here, reading the weight as it lies beats packing it.
 constexpr int64_t kSkinnyRows = 16;
-
-bool exact_in_bf16(c10::ScalarType dtype) {
-  switch (dtype) {
-    case c10::ScalarType::BFloat16:
-    case c10::ScalarType::Float8_e4m3fn:
-    case c10::ScalarType::Float8_e5m2:
-    case c10::ScalarType::Char:
-      return true;
-    default:
-      return false;
-  }
-}
 
 template <class Matrix>
 void transpose(Matrix& matrix) {
@@ -92,18 +65,15 @@ void check(const GemmArgs& args) {
 
 }  // namespace
 
-const GemmKernels& gemm_kernels() {
-  switch (host_isa()) {
-#if defined(__x86_64__)
-    case Isa::avx512_bf16:
-      return avx512_bf16::gemm_kernels;
-    case Isa::avx512:
-      return avx512::gemm_kernels;
-    case Isa::avx2:
-      return avx2::gemm_kernels;
-#endif
+bool exact_in_bf16(c10::ScalarType dtype) {
+  switch (dtype) {
+    case c10::ScalarType::BFloat16:
+    case c10::ScalarType::Float8_e4m3fn:
+    case c10::ScalarType::Float8_e5m2:
+    case c10::ScalarType::Char:
+      return true;
     default:
-      return baseline::gemm_kernels;
+      return false;
   }
 }
 
@@ -158,7 +128,7 @@ void gemm(const GemmArgs& given) {
   if (few_columns || by_columns) {
     args = transposed(args);
   }
-  const auto& kernels = gemm_kernels();
+  const auto& kernels = kernel_table().gemm;
   const bool pairs = kernels.bf16_pairs.pack != nullptr &&
                      exact_in_bf16(args.a.dtype) && exact_in_bf16(args.b.dtype);
   const auto& panels = pairs ? kernels.bf16_pairs : kernels.fp32;

@@ -6,9 +6,6 @@
 
 namespace neuron::host_kernels {
 
-// The table of host_isa().
-const GemmKernels& gemm_kernels();
-
 // Packs tiles of both operands; for any shape and stride.
 void gemm_tiles(
     const GemmArgs& args,
@@ -22,6 +19,9 @@ void gemm_skinny(
     const PanelKernels& panels);
 
 Epilogue epilogue_of(const GemmArgs& args, int64_t batch);
+
+// Whether two values of dtype can share a word of bf16 pairs.
+bool exact_in_bf16(c10::ScalarType dtype);
 
 // Pointer to element `offset` of an array of dtype.
 const void* advance(const void* data, c10::ScalarType dtype, int64_t offset);

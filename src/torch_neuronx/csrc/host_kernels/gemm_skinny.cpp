@@ -86,8 +86,10 @@ void copy_rows(
 void gemm_skinny(
     const GemmArgs& args,
     const GemmKernels& kernels,
-    const PanelKernels& panels) {
+    const PanelKernels& wanted_panels) {
   const auto plan = make_plan(args, kernels);
+  // Across columns, pairing two rows costs more than it saves for few rows.
+  const auto& panels = plan.dot || args.m > 2 ? wanted_panels : kernels.fp32;
   const auto per_batch = plan.chunks * plan.parts;
   const auto tasks = args.batch * per_batch;
   float* parts =

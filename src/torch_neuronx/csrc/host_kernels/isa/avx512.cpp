@@ -7,7 +7,7 @@
 #include <c10/util/Float8_e5m2.h>
 #include <c10/util/Half.h>
 
-#include "host_kernels/gemm_kernels.h"
+#include "host_kernels/kernel_table.h"
 
 // Only what follows may use these instructions: the headers above are shared.
 #pragma GCC target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")

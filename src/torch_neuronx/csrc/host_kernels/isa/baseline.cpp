@@ -4,7 +4,7 @@
 #include <c10/util/Float8_e5m2.h>
 #include <c10/util/Half.h>
 
-#include "host_kernels/gemm_kernels.h"
+#include "host_kernels/kernel_table.h"
 
 #pragma GCC optimize("O3")
 #define NEURON_ISA 0

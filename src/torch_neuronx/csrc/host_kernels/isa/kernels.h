@@ -1,9 +1,11 @@
 // Every kernel of one ISA, as one table. Included by each ISA's source file.
 #pragma once
 
+#include "host_kernels/isa/attention.h"
 #include "host_kernels/isa/multiply.h"
 #include "host_kernels/isa/pack.h"
 #include "host_kernels/isa/skinny.h"
+#include "host_kernels/kernel_table.h"
 
 namespace neuron::host_kernels::NEURON_ISA_NAMESPACE {
 
@@ -18,17 +20,26 @@ constexpr PanelKernels panel_kernels() {
       skinny_axpy<Words>};
 }
 
-extern const GemmKernels gemm_kernels;
-const GemmKernels gemm_kernels = {
-    kLanes,
-    kPanelRows,
-    kPanelColumns,
-    panel_kernels<Fp32Words>(),
+extern const KernelTable kernels;
+const KernelTable kernels = {
+    {kLanes,
+     kPanelRows,
+     kPanelColumns,
+     panel_kernels<Fp32Words>(),
 #if NEURON_ISA == 3
-    panel_kernels<Bf16PairWords>(),
+     panel_kernels<Bf16PairWords>(),
 #else
-    PanelKernels{},
+     PanelKernels{},
 #endif
-    finish};
+     finish},
+    {attention_kernels<Fp32Words>(),
+#if NEURON_ISA == 3
+     attention_kernels<Bf16PairWords>(),
+#else
+     AttentionWordKernels{},
+#endif
+     add_mask,
+     hide_keys,
+     softmax_row}};
 
 }  // namespace neuron::host_kernels::NEURON_ISA_NAMESPACE

@@ -112,8 +112,8 @@ void axpy_step(
 #pragma GCC unroll 8
   for (int w = 0; w < kWords; ++w) {
     const auto* row = b + w * Words::kSteps * block.b_depth_stride + column;
-    const bool half = Words::kSteps == 2 &&
-        k + (w + 1) * Words::kSteps > block.depth;
+    const bool half =
+        Words::kSteps == 2 && k + (w + 1) * Words::kSteps > block.depth;
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
       weights[w][v] = Words::across(
@@ -184,9 +184,8 @@ void skinny_dot(const SkinnyBlock& block) {
 
 template <class Words>
 void skinny_axpy(const SkinnyBlock& block) {
-  with_operand_type<Words>(block.b_dtype, [&]<class T>(T*) {
-    skinny_axpy_type<Words, T>(block);
-  });
+  with_operand_type<Words>(
+      block.b_dtype, [&]<class T>(T*) { skinny_axpy_type<Words, T>(block); });
 }
 
 }  // namespace neuron::host_kernels::NEURON_ISA_NAMESPACE

@@ -7,6 +7,7 @@
 namespace neuron::host_kernels::NEURON_ISA_NAMESPACE {
 
 struct Fp32Words {
+  using Value = float;
   static constexpr int kSteps = 1;  // values along k in one word
 
   static F32 multiply_add(F32 a, F32 b, F32 sum) { return fma(a, b, sum); }
@@ -40,10 +41,10 @@ struct Float8Table {
     const auto low = _mm512_permutex2var_epi16(part[0], wide, part[1]);
     const auto high = _mm512_permutex2var_epi16(part[2], wide, part[3]);
     const auto upper = _mm512_test_epi16_mask(wide, _mm512_set1_epi16(0x40));
-    const auto sign = _mm512_slli_epi16(
-        _mm512_and_si512(wide, _mm512_set1_epi16(0x80)), 8);
-    return from_bits(_mm512_or_si512(
-        _mm512_mask_blend_epi16(upper, low, high), sign));
+    const auto sign =
+        _mm512_slli_epi16(_mm512_and_si512(wide, _mm512_set1_epi16(0x80)), 8);
+    return from_bits(
+        _mm512_or_si512(_mm512_mask_blend_epi16(upper, low, high), sign));
   }
 };
 
@@ -84,12 +85,12 @@ struct Float8Bits {
 template <class T>
 inline F32 float8_pairs(const T* p, int64_t count) {
   static constexpr Float8Bits<T> table;
-  const auto present =
-      count >= 32 ? ~0u : count <= 0 ? 0u : (1u << count) - 1;
+  const auto present = count >= 32 ? ~0u : count <= 0 ? 0u : (1u << count) - 1;
   return Float8Table(table.bits)(_mm256_maskz_loadu_epi8(present, p));
 }
 
 struct Bf16PairWords {
+  using Value = c10::BFloat16;
   static constexpr int kSteps = 2;
 
   static F32 multiply_add(F32 a, F32 b, F32 sum) {
