@@ -6,11 +6,12 @@ into time; `neuron_chip.instructions` describes instructions, `neuron_chip.trace
 
 from __future__ import annotations
 
-from neuron_chip.chips import CHIPS, Chip, chip
+from neuron_chip.chips import CHIPS, chip
 from neuron_chip.dtypes import DTYPES, Dtype, dtype
 from neuron_chip.gpus import GPU_INSTANCES, GpuInstance, gpu_instance
 from neuron_chip.instances import DEFAULT_INSTANCE, INSTANCES, Instance, instance
 from neuron_chip.lookup import UnknownNameError
+from neuron_chip.parts import Chip
 from neuron_chip.prices import PRICES, NoPriceError, Price, price_of, quotations
 from neuron_chip.work import Activity, Lane, Work, total
 

@@ -1,15 +1,15 @@
-"""Chips, one row each: the only place with hardware numbers. Instances and prices are elsewhere."""
+"""Chips, one row each: the only place with hardware numbers. The records are in `parts`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from neuron_chip import sources
 from neuron_chip.lookup import find
 from neuron_chip.parts import (
     GIB,
     KIB,
     MIB,
+    Chip,
     Dma,
     Hbm,
     LaneEngine,
@@ -18,75 +18,6 @@ from neuron_chip.parts import (
     TensorEngine,
     Throttle,
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Chip:
-    """One accelerator chip: what is on it and how fast each part is."""
-
-    name: str
-    product: str
-    aliases: tuple[str, ...]
-    generation: int
-    core_name: str
-    num_cores: int
-    """Physical NeuronCores."""
-    default_lnc: int
-    """Physical cores that one logical core fuses, by default."""
-    allowed_lnc: tuple[int, ...]
-    tensor: TensorEngine
-    vector: LaneEngine
-    scalar: LaneEngine
-    gpsimd: LaneEngine
-    activation_table_load_ns: float
-    dynamic_offset_cycles: int
-    """Cycles to set up an access whose offset sits in a register."""
-    sbuf: ScratchMemory
-    psum: ScratchMemory
-    hbm: Hbm
-    dma: Dma
-    collective_cores: int
-    link: Link
-    throttle: Throttle | None
-    fp8_formats: tuple[str, ...]
-    stated_tflops: dict[str, float]
-    """What the data sheet promises per chip, by rate class; not what the model uses."""
-    source: str
-
-    def __post_init__(self) -> None:
-        sources.check(self.source)
-        assert self.default_lnc in self.allowed_lnc
-        assert self.hbm.total_bytes % self.num_cores == 0
-        assert self.sbuf.partitions == self.psum.partitions == self.tensor.rows
-        assert self.psum.bank_bytes_per_partition is not None
-
-    def check_lnc(self, lnc: int | None) -> int:
-        """The logical-core size to use: `lnc`, or the default when it is None."""
-        if lnc is None:
-            return self.default_lnc
-        if lnc not in self.allowed_lnc:
-            allowed = " or ".join(str(size) for size in self.allowed_lnc)
-            raise ValueError(
-                f"{self.name} cannot fuse {lnc} physical cores into a logical core; "
-                f"it allows {allowed}. Set NEURON_LOGICAL_NC_CONFIG to one of these."
-            )
-        return lnc
-
-    def logical_cores(self, *, lnc: int | None = None) -> int:
-        """Logical cores on the chip."""
-        return self.num_cores // self.check_lnc(lnc)
-
-    def hbm_bytes_per_logical_core(self, *, lnc: int | None = None) -> int:
-        """HBM that belongs to one logical core."""
-        return self.hbm.total_bytes // self.logical_cores(lnc=lnc)
-
-    def hbm_bytes_per_second_per_logical_core(self, *, lnc: int | None = None) -> float:
-        """Nominal HBM rate of one logical core's share."""
-        return self.hbm.bytes_per_second / self.logical_cores(lnc=lnc)
-
-    def peak_flops_per_second(self, *, lnc: int | None = None) -> float:
-        """bf16 peak of one logical core at the real clock."""
-        return self.tensor.dense_flops_per_second * self.check_lnc(lnc)
 
 
 def _psum(source: str) -> ScratchMemory:
@@ -120,6 +51,10 @@ _ISSUE_GAP_CYCLES = 14
 # Collectives over the four logical cores of trn2 come to 107-125 GB/s of bus rate; no figure of
 # the other chips is public.
 _IN_CHIP_BYTES_PER_SECOND = 128e9
+# Copies between host and trn2 ran at 14 GB/s, and at 4.2 GB/s for each of four logical cores; no
+# figure of the other chips is public.
+_HOST_BYTES_PER_SECOND = 14e9
+_HOST_BYTES_PER_SECOND_OF_CHIP = 4 * 4.2e9
 # A device-to-device copy reached 648.7 GB/s of the 716.8 GB/s of one trn2 logical core.
 _HBM_EFFICIENCY = 0.90
 _VECTOR_FIXED_NS = 150.0
@@ -212,6 +147,8 @@ TRN1 = Chip(
         hop_us=1.5,
         source="hw collectives",
     ),
+    host_bytes_per_second=_HOST_BYTES_PER_SECOND,
+    host_bytes_per_second_of_chip=_HOST_BYTES_PER_SECOND_OF_CHIP,
     throttle=None,
     fp8_formats=("cfp8", "float8_e4m3", "float8_e5m2", "float8_e3m4"),
     stated_tflops={"fp8": 190.0, "bf16": 190.0, "fp32": 47.5},
@@ -328,6 +265,8 @@ TRN2 = Chip(
         hop_us=1.5,
         source="hw collectives",
     ),
+    host_bytes_per_second=_HOST_BYTES_PER_SECOND,
+    host_bytes_per_second_of_chip=_HOST_BYTES_PER_SECOND_OF_CHIP,
     throttle=_TRN2_THROTTLE,
     fp8_formats=("float8_e4m3", "float8_e5m2", "float8_e3m4"),
     stated_tflops={"fp8": 1299.0, "bf16": 667.0, "fp32": 181.0, "sparse": 2563.0},

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from neuron_chip.lookup import find
 
 if TYPE_CHECKING:
-    from neuron_chip.chips import Chip
     from neuron_chip.instances import Instance
+    from neuron_chip.parts import Chip
 
 # The runtime's choice by message size: mesh, then recursive doubling/halving, then rings.
 # Source: the collectives pages of the AWS Neuron documentation.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from neuron_chip import sources
-from neuron_chip.chips import INF2, TRN1, TRN2, TRN3, Chip
+from neuron_chip.chips import INF2, TRN1, TRN2, TRN3
 from neuron_chip.lookup import find
-from neuron_chip.parts import GIB
+from neuron_chip.parts import GIB, Chip
 
 
 @dataclass(frozen=True, kw_only=True)

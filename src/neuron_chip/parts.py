@@ -1,4 +1,4 @@
-"""The records a chip is made of: engines, memories, DMA, links. The rows are in `chips`.
+"""The records a chip is made of, and the chip itself. The rows are in `chips`.
 
 Every numeric field names its unit. `None` means that no public source gives the number.
 """
@@ -179,3 +179,76 @@ class Throttle:
     def __post_init__(self) -> None:
         sources.check(self.source)
         assert 0 < self.start_fraction <= 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """One accelerator chip: what is on it and how fast each part is."""
+
+    name: str
+    product: str
+    aliases: tuple[str, ...]
+    generation: int
+    core_name: str
+    num_cores: int
+    """Physical NeuronCores."""
+    default_lnc: int
+    """Physical cores that one logical core fuses, by default."""
+    allowed_lnc: tuple[int, ...]
+    tensor: TensorEngine
+    vector: LaneEngine
+    scalar: LaneEngine
+    gpsimd: LaneEngine
+    activation_table_load_ns: float
+    dynamic_offset_cycles: int
+    """Cycles to set up an access whose offset sits in a register."""
+    sbuf: ScratchMemory
+    psum: ScratchMemory
+    hbm: Hbm
+    dma: Dma
+    collective_cores: int
+    link: Link
+    host_bytes_per_second: float
+    """PCIe, one direction, for one or two logical cores that copy."""
+    host_bytes_per_second_of_chip: float
+    """The same for all logical cores together."""
+    throttle: Throttle | None
+    fp8_formats: tuple[str, ...]
+    stated_tflops: dict[str, float]
+    """What the data sheet promises per chip, by rate class; not what the model uses."""
+    source: str
+
+    def __post_init__(self) -> None:
+        sources.check(self.source)
+        assert self.default_lnc in self.allowed_lnc
+        assert self.hbm.total_bytes % self.num_cores == 0
+        assert self.sbuf.partitions == self.psum.partitions == self.tensor.rows
+        assert self.psum.bank_bytes_per_partition is not None
+
+    def check_lnc(self, lnc: int | None) -> int:
+        """The logical-core size to use: `lnc`, or the default when it is None."""
+        if lnc is None:
+            return self.default_lnc
+        if lnc not in self.allowed_lnc:
+            allowed = " or ".join(str(size) for size in self.allowed_lnc)
+            raise ValueError(
+                f"{self.name} cannot fuse {lnc} physical cores into a logical core; "
+                f"it allows {allowed}. Set NEURON_LOGICAL_NC_CONFIG to one of these."
+            )
+        return lnc
+
+    def logical_cores(self, *, lnc: int | None = None) -> int:
+        """Logical cores on the chip."""
+        return self.num_cores // self.check_lnc(lnc)
+
+    def hbm_bytes_per_logical_core(self, *, lnc: int | None = None) -> int:
+        """HBM that belongs to one logical core."""
+        return self.hbm.total_bytes // self.logical_cores(lnc=lnc)
+
+    def hbm_bytes_per_second_per_logical_core(self, *, lnc: int | None = None) -> float:
+        """Nominal HBM rate of one logical core's share."""
+        return self.hbm.bytes_per_second / self.logical_cores(lnc=lnc)
+
+    def peak_flops_per_second(self, *, lnc: int | None = None) -> float:
+        """bf16 peak of one logical core at the real clock."""
+        return self.tensor.dense_flops_per_second * self.check_lnc(lnc)

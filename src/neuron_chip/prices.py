@@ -156,6 +156,6 @@ def _entries(content: dict[str, object], prefix: str = "") -> list[tuple[str, di
     return found
 
 
-def usd_per_second(price: Price) -> float:
-    """The price as a rate."""
-    return price.usd_per_hour / 3600.0
+def usd(seconds: float, price: Price, *, share: float = 1.0) -> float:
+    """Cost of using `share` of an instance for a time."""
+    return price.usd_per_hour * seconds * share / 3600.0

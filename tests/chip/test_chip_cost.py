@@ -14,6 +14,8 @@ from neuron_chip.cost import (
     hbm_seconds,
     matmul_passes,
     matmul_utilization,
+    mbu,
+    mfu,
     price,
     price_all,
     round_trip_seconds,
@@ -23,16 +25,20 @@ from neuron_chip.cost import (
 from neuron_chip.counts import (
     Transformer,
     attention,
+    convolution,
     copy,
     decode_step,
     default_rule,
     elementwise,
+    host_copy,
     matmul,
     prefill,
     row_operation,
     top_k,
     training_step,
+    transpose,
 )
+from neuron_chip.prices import price_of, usd
 from neuron_chip.stacks import stack
 from neuron_chip.work import Activity, Lane, Work, total
 
@@ -227,3 +233,40 @@ def test_experts_that_no_token_chose_are_not_read():
     one = total(decode_step(sparse, chip=TRN2, context=1, batch=1)).hbm_read_bytes
     many = total(decode_step(sparse, chip=TRN2, context=1, batch=64)).hbm_read_bytes
     assert one < 0.2 * many
+
+
+def test_utilisation_counts_useful_products_against_their_own_peak():
+    work = matmul(4096, 4096, 4096, chip=TRN2)
+    ideal = 2 * 4096**3 / 157.2864e12
+    assert mfu(work, ideal, TRN2) == pytest.approx(1.0)
+    fp32 = matmul(4096, 4096, 4096, chip=TRN2, dtype="float32")
+    assert mfu(fp32, 4 * ideal, TRN2) == pytest.approx(1.0)
+    assert mfu(work, 0.0, TRN2) == 0.0
+    assert mbu(copy(358.4e9), 1.0, TRN2) == pytest.approx(1.0)
+
+
+def test_convolution_is_a_product_over_taps_and_channels():
+    sizes = {"batch": 2, "input_size": (32, 32), "output_size": (32, 32), "kernel_size": (3, 3)}
+    work = convolution(chip=TRN2, in_channels=64, out_channels=128, **sizes)
+    assert work.total_flops == 2 * (2 * 32 * 32) * (64 * 9) * 128
+    assert work.hbm_read_bytes == 2 * (2 * 64 * 32 * 32 + 128 * 64 * 9)
+    depthwise = convolution(chip=TRN2, in_channels=64, out_channels=64, groups=64, **sizes)
+    assert depthwise.flops == {"vector": 2 * (2 * 32 * 32) * 64 * 9}
+    assert Lane("tensor", "bf16") not in depthwise.lanes
+
+
+def test_transpose_of_four_byte_elements_takes_twice_the_columns():
+    narrow, wide = (transpose(512, 512, chip=TRN2, dtype=d) for d in ("bfloat16", "float32"))
+    lane = Lane("tensor", "bf16")
+    assert wide.lanes[lane].steps == 2 * narrow.lanes[lane].steps == 2 * 16 * 128
+
+
+def test_four_cores_share_the_host_link():
+    alone = price(host_copy(14e9), TRN2).seconds
+    shared = price(host_copy(14e9), TRN2, busy_neighbours=True).seconds
+    assert (alone, shared) == (pytest.approx(1.0), pytest.approx(14 / 4.2))
+
+
+def test_dollars_are_time_times_price():
+    assert usd(1800.0, price_of("trn2.3xlarge")) == pytest.approx(2.235 / 2)
+    assert usd(3600.0, price_of("trn2.3xlarge"), share=0.25) == pytest.approx(2.235 / 4)

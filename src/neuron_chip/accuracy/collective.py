@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from neuron_chip.accuracy.measurement import Measurement, launched, microseconds
-from neuron_chip.chips import TRN1, TRN2, Chip
+from neuron_chip.chips import TRN1, TRN2
 from neuron_chip.collectives import Collective, Group, bus_factor, group
 from neuron_chip.instances import instance
+from neuron_chip.parts import Chip
 from neuron_chip.work import Work
 
 KIB, MB = 1024.0, 1e6

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from neuron_chip import sources
-from neuron_chip.chips import TRN2, Chip
+from neuron_chip.chips import TRN2
 from neuron_chip.cost import NO_TIME, Time, price
+from neuron_chip.parts import Chip
 from neuron_chip.work import Work, total
 
 if TYPE_CHECKING:

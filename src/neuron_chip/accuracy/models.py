@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from neuron_chip.accuracy.measurement import Measurement, milliseconds
-from neuron_chip.chips import Chip
 from neuron_chip.collectives import group
 from neuron_chip.counts import Phases, Transformer, decode_step, forward, prefill, training_step
 from neuron_chip.counts.transformer import repeat
 from neuron_chip.instances import Instance, instance
+from neuron_chip.parts import Chip
 
 TRN2_ONE, TRN2_16, TRN1_16 = (
     instance("trn2.3xlarge"),

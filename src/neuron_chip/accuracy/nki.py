@@ -8,8 +8,9 @@ prints the HBM bytes, these are the counted bytes; instructions are counted from
 from __future__ import annotations
 
 from neuron_chip.accuracy.measurement import Measurement, milliseconds
-from neuron_chip.chips import TRN1, TRN2, Chip
+from neuron_chip.chips import TRN1, TRN2
 from neuron_chip.counts import attention, elementwise, matmul, passes
+from neuron_chip.parts import Chip
 from neuron_chip.work import Activity, Lane, Work
 
 MEGA = 1e6

@@ -9,6 +9,7 @@ from neuron_chip.cost.dma import (
     round_trip_seconds,
     transfer_seconds,
 )
+from neuron_chip.cost.efficiency import mbu, mfu
 from neuron_chip.cost.lanes import lane_engine, lane_seconds
 from neuron_chip.cost.price import (
     NO_TIME,
@@ -39,6 +40,8 @@ __all__ = [
     "lane_seconds",
     "matmul_passes",
     "matmul_utilization",
+    "mbu",
+    "mfu",
     "price",
     "price_all",
     "round_trip_seconds",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from neuron_chip.chips import Chip
-    from neuron_chip.parts import LaneEngine
+    from neuron_chip.parts import Chip, LaneEngine
 
 _MODES = {"1x": 1, "2x": 2, "4x": 4}
 

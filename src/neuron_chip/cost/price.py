@@ -14,14 +14,12 @@ from neuron_chip.stacks import Stack, stack
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from neuron_chip.chips import Chip
+    from neuron_chip.parts import Chip
     from neuron_chip.work import Work
 
 # The rates and fixed times behind a price are known to about a fifth: with this margin the range
 # holds nine of ten published figures (docs/accuracy.md).
 UNCERTAINTY = 0.2
-# PCIe copies reached 14 GB/s (github.com/whn09/xpu-perf).
-PCIE_BYTES_PER_SECOND = 14e9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +123,7 @@ def price(
     Args:
         exposed_share: how much of the shorter engines' time shows; None takes the stack's.
         collective_overlap: share of the collectives' time that hides behind computation.
-        busy_neighbours: the other logical cores of the chip launch small work too.
+        busy_neighbours: the other logical cores of the chip launch and copy as well.
     """
     starts = stack(software) if isinstance(software, str) else software
     if exposed_share is None:
@@ -143,7 +141,10 @@ def price(
     device = longest + exposed_share * (everything - longest)
 
     busy["collectives"] = collective_seconds(work, chip)
-    busy["host"] = work.host_bytes / PCIE_BYTES_PER_SECOND
+    host_rate = chip.host_bytes_per_second
+    if busy_neighbours:
+        host_rate = min(host_rate, chip.host_bytes_per_second_of_chip / chip.logical_cores(lnc=lnc))
+    busy["host"] = work.host_bytes / host_rate
     launch_us = starts.launch_us
     if busy_neighbours and starts.busy_neighbour_launch_us is not None:
         launch_us = max(launch_us, starts.busy_neighbour_launch_us)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from neuron_chip.counts.attention import attention, attention_unfused
+from neuron_chip.counts.convolution import convolution
 from neuron_chip.counts.elementwise import default_rule, elementwise, function, passes
 from neuron_chip.counts.matmul import matmul
 from neuron_chip.counts.movement import (
@@ -11,7 +12,9 @@ from neuron_chip.counts.movement import (
     gather_elements,
     gather_rows,
     host_copy,
+    launch,
     scatter_add_rows,
+    transpose,
 )
 from neuron_chip.counts.rows import row_operation, top_k
 from neuron_chip.counts.transformer import (
@@ -30,6 +33,7 @@ __all__ = [
     "Transformer",
     "attention",
     "attention_unfused",
+    "convolution",
     "copy",
     "decode_step",
     "default_rule",
@@ -40,6 +44,7 @@ __all__ = [
     "gather_elements",
     "gather_rows",
     "host_copy",
+    "launch",
     "layer",
     "matmul",
     "passes",
@@ -49,4 +54,5 @@ __all__ = [
     "scatter_add_rows",
     "top_k",
     "training_step",
+    "transpose",
 ]

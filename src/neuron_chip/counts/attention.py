@@ -12,7 +12,7 @@ from neuron_chip.dtypes import dtype as dtype_row
 from neuron_chip.work import Activity, Lane, Work
 
 if TYPE_CHECKING:
-    from neuron_chip.chips import Chip
+    from neuron_chip.parts import Chip
 
 # Keys between two rescales of the running output; public flash-attention kernels for the chip
 # take sections of 2,048 keys.

@@ -13,7 +13,7 @@ from neuron_chip.work import Activity, Lane, Work
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuron_chip.chips import Chip
+    from neuron_chip.parts import Chip
 
 # Elements per lane that one instruction takes: 8 KiB of fp32 in a lane.
 TILE_ELEMENTS = 2048

@@ -10,7 +10,7 @@ from neuron_chip.dtypes import dtype as dtype_row
 from neuron_chip.work import Activity, Lane, Work
 
 if TYPE_CHECKING:
-    from neuron_chip.chips import Chip
+    from neuron_chip.parts import Chip
 
 # Part of SBUF that a resident operand block may fill; the rest holds what streams through.
 RESIDENT_SHARE = 0.5

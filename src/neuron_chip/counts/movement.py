@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from neuron_chip.work import Work
+import math
+from typing import TYPE_CHECKING
+
+from neuron_chip.dtypes import dtype as dtype_row
+from neuron_chip.work import Activity, Lane, Work
+
+if TYPE_CHECKING:
+    from neuron_chip.parts import Chip
 
 
 def copy(num_bytes: float, *, contiguous_bytes: float | None = None) -> Work:
@@ -41,6 +48,30 @@ def dma_transpose(num_bytes: float) -> Work:
     return Work(hbm_read_bytes=num_bytes, hbm_write_bytes=num_bytes, dma_transpose_bytes=num_bytes)
 
 
+def transpose(rows: int, columns: int, *, chip: Chip, dtype: str = "bfloat16") -> Work:
+    """A transpose on the tensor engine: tiles through PSUM and back."""
+    element = dtype_row(dtype)
+    side = chip.tensor.columns
+    tiles = float(math.ceil(rows / side) * math.ceil(columns / side))
+    num_bytes = rows * columns * element.bytes
+    # Four-byte elements pass at half the speed of two-byte ones, not a quarter.
+    passes = 2 if element.bits == 32 else 1
+    rate = "2x" if element.is_16bit_float else "1x"
+    return Work(
+        lanes={
+            Lane("tensor", "bf16"): Activity(tiles, passes * tiles * side),
+            Lane("vector", rate): Activity(tiles, tiles * side),
+        },
+        hbm_read_bytes=num_bytes,
+        hbm_write_bytes=num_bytes,
+    )
+
+
 def host_copy(num_bytes: float) -> Work:
     """Bytes between the host and the chip."""
     return Work(host_bytes=num_bytes)
+
+
+def launch(count: float = 1.0) -> Work:
+    """Starts of an operation or a graph; the software stack prices them."""
+    return Work(launches=count)

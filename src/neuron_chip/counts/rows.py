@@ -12,7 +12,7 @@ from neuron_chip.lookup import find
 from neuron_chip.work import Activity, Lane, Work
 
 if TYPE_CHECKING:
-    from neuron_chip.chips import Chip
+    from neuron_chip.parts import Chip
 
 # 16-bit rows are widened to fp32 first: a vector copy in its 2x mode.
 WIDEN_PASSES = 0.5

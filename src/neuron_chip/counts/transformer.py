@@ -21,7 +21,7 @@ from neuron_chip.dtypes import dtype as dtype_row
 from neuron_chip.work import Work
 
 if TYPE_CHECKING:
-    from neuron_chip.chips import Chip
+    from neuron_chip.parts import Chip
 
 
 Phases: TypeAlias = tuple[Work, ...]

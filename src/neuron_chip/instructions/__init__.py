@@ -9,7 +9,7 @@ from neuron_chip.instructions.row import CONSTRAINTS, InstructionRow, Issue, Ope
 from neuron_chip.lookup import find
 
 if TYPE_CHECKING:
-    from neuron_chip.chips import Chip
+    from neuron_chip.parts import Chip
 
 INSTRUCTIONS: tuple[InstructionRow, ...] = (
     *tensor.ROWS,

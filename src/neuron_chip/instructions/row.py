@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from neuron_chip.dtypes import DTYPES
 
 if TYPE_CHECKING:
-    from neuron_chip.chips import Chip
+    from neuron_chip.parts import Chip
 
 SBUF, PSUM, HBM, REGISTER, IMMEDIATE = "sbuf", "psum", "hbm", "register", "immediate"
 ON_CHIP = (SBUF, PSUM)

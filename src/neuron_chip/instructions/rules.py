@@ -16,7 +16,7 @@ from neuron_chip.dtypes import dtype
 from neuron_chip.instructions.row import PSUM, CostRule, Issue
 
 if TYPE_CHECKING:
-    from neuron_chip.chips import Chip
+    from neuron_chip.parts import Chip
 
 # GpSimdE takes this long to start a program.
 GPSIMD_START_CYCLES = 150
