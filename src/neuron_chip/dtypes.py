@@ -43,6 +43,11 @@ class Dtype:
         return self.bits / 8
 
     @property
+    def bytes_per_value(self) -> float:
+        """Bytes of one number; a packed element holds four."""
+        return self.bytes / (4 if self.kind == "packed" else 1)
+
+    @property
     def is_float(self) -> bool:
         """Whether arithmetic on it is floating point."""
         return self.kind in ("float", "packed")

@@ -25,8 +25,6 @@ class Stack:
     """Host and device time of one start, from call to call, beyond the work itself."""
     read_back_us: float
     """Extra time until the host holds a result."""
-    collective_graph_us: float
-    """Extra time of a graph that holds a collective over the whole instance."""
     busy_neighbour_launch_us: float | None
     """Launch time when every logical core of the chip is launching small work."""
     source: str
@@ -44,7 +42,6 @@ STACKS: tuple[Stack, ...] = (
         meaning="device time only, as a profiler reports it",
         launch_us=0.0,
         read_back_us=0.0,
-        collective_graph_us=0.0,
         busy_neighbour_launch_us=None,
         source="profiler",
     ),
@@ -55,7 +52,6 @@ STACKS: tuple[Stack, ...] = (
         # chain 64 us each with 10 on the device: the middle of 40 and 54.
         launch_us=48.0,
         read_back_us=75.0,  # 130 us for call and read-back of a small result
-        collective_graph_us=0.0,
         busy_neighbour_launch_us=632.0,
         source="xpu-perf kiln",
     ),
@@ -65,7 +61,6 @@ STACKS: tuple[Stack, ...] = (
         # 73-80 us for graphs of one small operation, some 10 of them on the device.
         launch_us=66.0,
         read_back_us=75.0,
-        collective_graph_us=0.0,
         busy_neighbour_launch_us=632.0,
         source="xpu-perf kiln",
     ),
@@ -74,7 +69,6 @@ STACKS: tuple[Stack, ...] = (
         meaning="compiled graphs around hand-written kernels, called asynchronously",
         launch_us=62.0,
         read_back_us=71.0,  # 133 us with read-back
-        collective_graph_us=0.0,
         busy_neighbour_launch_us=None,
         source="kiln",
     ),
@@ -83,7 +77,6 @@ STACKS: tuple[Stack, ...] = (
         meaning="a serving engine whose whole graphs the compiler schedules",
         launch_us=62.0,
         read_back_us=71.0,
-        collective_graph_us=0.0,
         busy_neighbour_launch_us=None,
         source="kiln",
         exposed_share=EXPOSED_SHARE_OF_GRAPHS,
@@ -93,7 +86,6 @@ STACKS: tuple[Stack, ...] = (
         meaning="PyTorch/XLA, one launch per graph cut",
         launch_us=660.0,
         read_back_us=0.0,
-        collective_graph_us=0.0,
         busy_neighbour_launch_us=None,
         source="xpu-perf",
     ),

@@ -65,6 +65,8 @@ class Work:
     """Times the tensor engine starts from idle."""
     launches: float = 0.0
     """Operations or graphs that the host starts."""
+    read_backs: float = 0.0
+    """Times the host waits for a result before it goes on."""
     collectives: Mapping[Collective, float] = field(default_factory=dict)
     default_rule: bool = False
     """No rule was written for the operation: priced as one pass over its bytes."""

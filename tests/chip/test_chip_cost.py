@@ -130,6 +130,23 @@ def test_launch_is_paid_per_start_and_more_beside_busy_neighbours():
     assert price(work, TRN2).seconds == 0.0
 
 
+def test_reading_back_makes_the_host_wait():
+    work = Work(launches=1.0, read_backs=1.0)
+    assert price(work, TRN2, software="serving").seconds == pytest.approx(133e-6)
+
+
+def test_mx_product_takes_a_quarter_of_the_time_and_half_the_bytes():
+    mx, bf16 = (
+        matmul(8192, 8192, 8192, chip=TRN3, dtype=d, out_dtype="bfloat16")
+        for d in ("float8_e4m3fn_x4", "bfloat16")
+    )
+    ratio = engine_floors(mx, TRN3)["tensor"] / engine_floors(bf16, TRN3)["tensor"]
+    assert ratio == pytest.approx(0.25, rel=0.02)
+    assert mx.hbm_read_bytes <= bf16.hbm_read_bytes / 2
+    with pytest.raises(UnsupportedOnChipError):
+        price(mx, TRN2)
+
+
 def test_default_rule_is_never_free_and_shows_in_its_share():
     guessed, known = default_rule(4e6, 4e6, chip=TRN2), copy(4e6)
     time = price_all((guessed, known), TRN2)

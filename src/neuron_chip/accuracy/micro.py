@@ -154,6 +154,15 @@ MEASUREMENTS: tuple[Measurement, ...] = (
         _compiled_chain(links, us)
         for links, us in ((1, 102.7), (4, 97.2), (16, 205.9), (64, 706.5))
     ),
+    Measurement(
+        name="graph call with read-back of a small result, serving engine",
+        group="launch",
+        seconds=microseconds(133),
+        source="kiln",
+        work=(Work(launches=1, read_backs=1),),
+        software="serving",
+        guide=True,
+    ),
     _host_copy("host to device", 14.0),
     _host_copy("device to host", 14.3),
     _xla("add 1024x1024 bfloat16", 711.2, _LINK[0], guide=True),

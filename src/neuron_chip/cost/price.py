@@ -32,8 +32,8 @@ class Time:
     high_seconds: float
     """Nothing overlaps, and rates are a fifth worse."""
     busy_seconds: Mapping[str, float] = field(default_factory=dict)
-    """Busy time by "tensor", "vector", "scalar", "gpsimd", "dma", "hbm", "collectives", "host"
-    and "launch"; they overlap, so they add up to more than `seconds`."""
+    """Busy time by "tensor", "vector", "scalar", "gpsimd", "dma", "hbm", "collectives", "host",
+    "launch" and "read back"; they overlap, so they add up to more than `seconds`."""
     default_seconds: float = 0.0
     """Part of `seconds` that rests on default rules."""
 
@@ -149,9 +149,10 @@ def price(
     if busy_neighbours and starts.busy_neighbour_launch_us is not None:
         launch_us = max(launch_us, starts.busy_neighbour_launch_us)
     busy["launch"] = work.launches * launch_us * 1e-6
+    busy["read back"] = work.read_backs * starts.read_back_us * 1e-6
 
     hidden = min(collective_overlap * busy["collectives"], device)
-    fixed = busy["launch"] + busy["host"]
+    fixed = busy["launch"] + busy["read back"] + busy["host"]
     seconds = fixed + device + busy["collectives"] - hidden
     return Time(
         seconds=seconds,

@@ -40,8 +40,8 @@ def matmul(
     row, out = dtype_row(dtype), dtype_row(out_dtype or dtype)
     matmul_class = row.matmul_class or "fp32"
     instructions, columns = _tiles(m, k, n, matmul_class, chip)
-    a_bytes = m * k * row.bytes if read_a else 0.0
-    b_bytes = k * n * dtype_row(weight_dtype or dtype).bytes if read_b else 0.0
+    a_bytes = m * k * row.bytes_per_value if read_a else 0.0
+    b_bytes = k * n * dtype_row(weight_dtype or dtype).bytes_per_value if read_b else 0.0
     a_times, b_times = _reads(m, n, a_bytes, b_bytes, chip=chip, cores=chip.check_lnc(lnc))
     out_tiles = math.ceil(m / chip.tensor.columns) * math.ceil(n / chip.tensor.max_moving_free)
     return batch * Work(
@@ -52,7 +52,7 @@ def matmul(
         },
         flops={matmul_class: 2.0 * m * k * n},
         hbm_read_bytes=a_times * a_bytes + b_times * b_bytes,
-        hbm_write_bytes=m * n * out.bytes if write_out else 0.0,
+        hbm_write_bytes=m * n * out.bytes_per_value if write_out else 0.0,
         tensor_bursts=1.0 / batch,
     )
 
