@@ -53,6 +53,11 @@ Rows marked **g** guided a general parameter, or state one, and prove little by 
 * a collective's rate in a chip and its start-up over NeuronLink come from one row each; a gather's
   cost per element from another.
 
+All rows were in sight while the model was written. Passes per function (softmax, erf, sin, AdamW,
+the Mamba scan) are counted from an algorithm, and where several are plausible the count was
+revised once towards the figure; overlap of graphs was rounded with the other serving rows in view.
+Expect somewhat larger errors on figures that are not in these tables.
+
 The range beside the model runs from perfect overlap of the engines to none, with a fifth of
 margin for rates and fixed times.
 """
@@ -158,8 +163,8 @@ _LIMITS = """## What the model misses
 * **All-reduce of two cores of one chip** at large sizes reaches a third of the rate of four.
 * trn3 has no published measurement with a shape: its rows rest on data-sheet facts alone.
 
-Not modelled at all, and so not in the tables: gather and scatter as the source ran them (the
-compiler hung), index_add (row sizes not given), rotary embeddings run as several operators,
+Not modelled at all, and so not in the tables: scatter as the source ran it (the compiler hung),
+index_add (row sizes not given), rotary embeddings run as several operators,
 LTX-2 and MiMo (sizes not public), test thresholds (upper bounds, not measurements), figures whose
 hardware is not named.
 """
