@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ from neuron_chip import Chip
 from torch_neuronx import _C
 from torch_neuronx.ops.dtypes import dtype_notes
 from torch_neuronx.ops.unsupported import reasons_by_operator
+
+# Below the operator's name, behind count and " x ".
+_INDENT = " " * 13
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +62,10 @@ class FallbackReport:
                 lines += ["", title]
             for row in sorted(rows, key=lambda row: -row.count):
                 where = f"  first at {row.python_line}" if row.python_line else ""
-                lines += [f"  {row.count:>8} x {row.op}{where}", f"             {row.reason}"]
+                lines.append(f"  {row.count:>8} x {row.op}{where}")
+                lines += textwrap.wrap(
+                    row.reason, 100, initial_indent=_INDENT, subsequent_indent=_INDENT
+                )
         return "\n".join(lines)
 
 
