@@ -29,7 +29,7 @@ void after_fork_in_child() {
   }
 }
 
-} // namespace
+}  // namespace
 
 void configure(Config config) {
   if (is_used.load()) {
@@ -44,9 +44,7 @@ void configure(Config config) {
   num_devices = static_cast<int>(state().config.devices.size());
 }
 
-const Config& config() noexcept {
-  return state().config;
-}
+const Config& config() noexcept { return state().config; }
 
 bool configured() noexcept {
   return num_devices.load(std::memory_order_relaxed) > 0;
@@ -63,9 +61,7 @@ const DeviceSpec& device_spec(int device) {
   return state().config.devices[static_cast<size_t>(device)];
 }
 
-int current_device() noexcept {
-  return current;
-}
+int current_device() noexcept { return current; }
 
 void set_current_device(int device) {
   if (device < 0 || device >= device_count()) {
@@ -86,9 +82,7 @@ void mark_used() noexcept {
   }
 }
 
-bool used() noexcept {
-  return is_used.load(std::memory_order_relaxed);
-}
+bool used() noexcept { return is_used.load(std::memory_order_relaxed); }
 
 bool in_bad_fork() noexcept {
   return is_bad_fork.load(std::memory_order_relaxed);
@@ -100,4 +94,4 @@ void check_fork() {
   }
 }
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

@@ -9,7 +9,7 @@ namespace neuron::runtime {
 
 struct DeviceSpec {
   std::string name;
-  int64_t memory_capacity; // bytes of modelled HBM
+  int64_t memory_capacity;  // bytes of modelled HBM
 };
 
 // committed: real host memory. address_only: addresses that are counted but
@@ -21,7 +21,7 @@ struct Config {
   MemoryBacking backing = MemoryBacking::committed;
   bool launch_blocking = false;
   double wait_deadline_seconds = 600;
-  int64_t max_split_size = -1; // bytes; larger free blocks are not split
+  int64_t max_split_size = -1;  // bytes; larger free blocks are not split
 };
 
 // Sets the machine up; again only while no device was used.
@@ -46,4 +46,4 @@ bool in_bad_fork() noexcept;
 // Throws BadFork in a bad child; a load and a branch otherwise.
 void check_fork();
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

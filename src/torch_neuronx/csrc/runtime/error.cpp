@@ -7,7 +7,8 @@ namespace neuron::runtime {
 namespace {
 
 std::string out_of_memory_text(const OutOfMemory::Facts& facts) {
-  std::string text = "Out of memory on neuron:" + std::to_string(facts.device) +
+  std::string text =
+      "Out of memory on neuron:" + std::to_string(facts.device) +
       ": tried to allocate " + format_bytes(facts.requested) +
       ". The modelled HBM of this core holds " + format_bytes(facts.capacity) +
       ", of which " + format_bytes(facts.allocated) +
@@ -16,8 +17,8 @@ std::string out_of_memory_text(const OutOfMemory::Facts& facts) {
       format_bytes(facts.largest_free) + ").";
   if (facts.limit < facts.capacity) {
     text += " The memory fraction limits this process to " +
-        format_bytes(facts.limit) +
-        "; raise it with torch.neuron.set_per_process_memory_fraction.";
+            format_bytes(facts.limit) +
+            "; raise it with torch.neuron.set_per_process_memory_fraction.";
   }
   if (facts.host_failed) {
     text += " The modelled HBM has room, but this host has no memory left.";
@@ -30,12 +31,11 @@ std::string out_of_memory_text(const OutOfMemory::Facts& facts) {
 }
 
 std::string async_text(
-    const std::string& op,
-    const std::string& frame,
-    const std::string& what) {
+    const std::string& op, const std::string& frame, const std::string& what) {
   return op + (frame.empty() ? "" : ", called at " + frame + ",") +
-      " failed on its stream: " + what +
-      " Run with NEURON_LAUNCH_BLOCKING=1 to see it raised where it is called.";
+         " failed on its stream: " + what +
+         " Run with NEURON_LAUNCH_BLOCKING=1 to see it raised where it is "
+         "called.";
 }
 
 std::string device_text(int index, int count) {
@@ -43,22 +43,21 @@ std::string device_text(int index, int count) {
     return "There is no neuron device: the runtime is not configured. Import "
            "torch_neuronx, or unset TORCH_DEVICE_BACKEND_AUTOLOAD=0.";
   }
-  return "neuron:" + std::to_string(index) + " does not exist: this process sees " +
-      std::to_string(count) + " logical core" + (count == 1 ? "" : "s") +
-      ", neuron:0 to neuron:" + std::to_string(count - 1) +
-      ". Use one of these, or set NEURON_RT_VISIBLE_CORES or "
-      "NEURON_INSTANCE_TYPE for more.";
+  return "neuron:" + std::to_string(index) +
+         " does not exist: this process sees " + std::to_string(count) +
+         " logical core" + (count == 1 ? "" : "s") +
+         ", neuron:0 to neuron:" + std::to_string(count - 1) +
+         ". Use one of these, or set NEURON_RT_VISIBLE_CORES or "
+         "NEURON_INSTANCE_TYPE for more.";
 }
 
-} // namespace
+}  // namespace
 
 OutOfMemory::OutOfMemory(const Facts& given)
     : std::runtime_error(out_of_memory_text(given)), facts(given) {}
 
 AsyncError::AsyncError(
-    std::string failed_op,
-    std::string frame,
-    const std::string& what)
+    std::string failed_op, std::string frame, const std::string& what)
     : std::runtime_error(async_text(failed_op, frame, what)),
       op(std::move(failed_op)),
       python_frame(std::move(frame)) {}
@@ -74,7 +73,8 @@ InvalidDevice::InvalidDevice(int index, int count)
     : std::runtime_error(device_text(index, count)) {}
 
 std::string format_bytes(int64_t nbytes) {
-  constexpr std::array<const char*, 5> units{"bytes", "KiB", "MiB", "GiB", "TiB"};
+  constexpr std::array<const char*, 5> units{
+      "bytes", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(nbytes);
   size_t unit = 0;
   while (value >= 1024 && unit + 1 < units.size()) {
@@ -89,4 +89,4 @@ std::string format_bytes(int64_t nbytes) {
   return std::string(text.data()) + " (" + std::to_string(nbytes) + " bytes)";
 }
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

@@ -15,10 +15,10 @@ class OutOfMemory : public std::runtime_error {
     int64_t requested;
     int64_t allocated;
     int64_t reserved;
-    int64_t capacity; // of the modelled HBM
-    int64_t limit; // capacity times the memory fraction
-    int64_t largest_free; // largest cached block that is free
-    bool host_failed; // the host itself had no memory left
+    int64_t capacity;      // of the modelled HBM
+    int64_t limit;         // capacity times the memory fraction
+    int64_t largest_free;  // largest cached block that is free
+    bool host_failed;      // the host itself had no memory left
   };
   explicit OutOfMemory(const Facts& facts);
   const Facts facts;
@@ -29,7 +29,7 @@ class AsyncError : public std::runtime_error {
  public:
   AsyncError(std::string op, std::string python_frame, const std::string& what);
   const std::string op;
-  const std::string python_frame; // "file.py:12 in f", "" if unknown
+  const std::string python_frame;  // "file.py:12 in f", "" if unknown
 };
 
 class DeadlineExceeded : public std::runtime_error {
@@ -50,4 +50,4 @@ class InvalidDevice : public std::runtime_error {
 // "1.50 GiB (1610612736 bytes)"
 std::string format_bytes(int64_t nbytes);
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

@@ -18,10 +18,8 @@ void Event::record(Queue& queue) {
     fresh->reached_ns = recorder::now_ns();
   } else {
     static const auto op = op_id("neuron::record_event");
-    queue.submit(
+    fresh->ticket = queue.submit(
         Task([fresh] { fresh->reached_ns = recorder::now_ns(); }, op));
-    // Another thread may have submitted since: waiting for that too is safe.
-    fresh->ticket = queue.submitted();
   }
   std::lock_guard<std::mutex> lock(mutex_);
   mark_ = std::move(fresh);
@@ -40,8 +38,7 @@ void Event::block(Queue& queue) const {
   // Tickets are older than this task, so waits between workers cannot form a
   // cycle.
   static const auto op = op_id("neuron::wait_event");
-  queue.submit(
-      Task([seen] { seen->queue->wait_passed(seen->ticket); }, op));
+  queue.submit(Task([seen] { seen->queue->wait_passed(seen->ticket); }, op));
 }
 
 bool Event::query() const {
@@ -80,4 +77,4 @@ double Event::elapsed_ms(const Event& end) const {
   return static_cast<double>(last->reached_ns - first->reached_ns) * 1e-6;
 }
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

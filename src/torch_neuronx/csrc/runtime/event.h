@@ -27,7 +27,7 @@ class Event {
   struct Mark {
     Queue* queue;
     uint64_t ticket;
-    std::atomic<int64_t> reached_ns{0}; // 0: not reached
+    std::atomic<int64_t> reached_ns{0};  // 0: not reached
   };
   std::shared_ptr<Mark> mark() const;
 
@@ -36,4 +36,4 @@ class Event {
   std::shared_ptr<Mark> mark_;
 };
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

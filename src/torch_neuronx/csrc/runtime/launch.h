@@ -8,19 +8,31 @@ namespace neuron::runtime {
 
 namespace detail {
 
+// Files the record when it goes, also when the work throws.
+struct Recording {
+  recorder::Record record;
+  uint64_t recording;
+  ~Recording() {
+    record.end_ns = recorder::now_ns();
+    recorder::add(record, recording);
+  }
+};
+
 template <class F>
 auto recorded(uint32_t op, const Queue& queue, F&& work) {
-  return [op,
-          id = queue.id(),
-          device = queue.device(),
-          submit = recorder::now_ns(),
-          thread = recorder::this_thread(),
-          frame = recorder::current_frame(),
+  recorder::Record record{};
+  record.op = op;
+  record.queue = queue.id();
+  record.device = queue.device();
+  record.thread = recorder::this_thread();
+  record.frame = recorder::current_frame();
+  record.submit_ns = recorder::now_ns();
+  return [record,
+          recording = recorder::current_recording(),
           work = std::forward<F>(work)]() mutable {
-    const auto start = recorder::now_ns();
+    record.start_ns = recorder::now_ns();
+    [[maybe_unused]] const Recording filed{record, recording};
     work();
-    recorder::add(
-        {op, id, device, submit, start, recorder::now_ns(), thread, frame});
   };
 }
 
@@ -36,7 +48,7 @@ void run_or_submit(uint32_t op, Queue& queue, F&& work) {
   queue.submit(std::move(task));
 }
 
-} // namespace detail
+}  // namespace detail
 
 // Runs `work` after everything given to `queue` before: at once in this
 // thread if nothing is pending, else on the queue's worker. `work` holds raw
@@ -53,4 +65,4 @@ void launch(uint32_t op, Queue& queue, F&& work) {
   detail::run_or_submit(op, queue, std::forward<F>(work));
 }
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kMaxDevices = 128;
 std::array<std::atomic<Pool*>, kMaxDevices> pools{};
 std::mutex creation;
+std::atomic<void (*)(const OutOfMemory::Facts&)> out_of_memory_hook{nullptr};
 
 // Leaked: tensors outlive every static destructor.
 Pool& make_pool(int device) {
@@ -44,7 +45,14 @@ std::shared_ptr<void> gather_context() {
     return nullptr;
   }
   auto* gather = settings.context.load();
-  return gather != nullptr ? gather() : nullptr;
+  if (gather == nullptr) {
+    return nullptr;
+  }
+  try {
+    return gather();
+  } catch (...) {
+    return nullptr;  // a trace must not make a release fail
+  }
 }
 
 // The pool under its lock, with the context of the events to come.
@@ -70,10 +78,7 @@ class Locked {
 };
 
 Allocation allocate_from(
-    int device,
-    size_t nbytes,
-    uint32_t queue,
-    bool counted) {
+    int device, size_t nbytes, uint32_t queue, bool counted) {
   if (nbytes == 0) {
     return {nullptr, nullptr};
   }
@@ -90,15 +95,21 @@ Allocation allocate_from(
   // Queued work may still use blocks that are free already, and its tasks may
   // free more: wait for it without the lock.
   pool.empty_cache();
-  const Locked lock(pool, context);
-  auto* block = pool.allocate(nbytes, queue, counted);
-  if (block == nullptr) {
-    pool.out_of_memory(nbytes);
+  OutOfMemory::Facts facts{};
+  {
+    const Locked lock(pool, context);
+    if (auto* block = pool.allocate_again(nbytes, queue, counted)) {
+      return {block->data, block};
+    }
+    facts = pool.note_out_of_memory(nbytes);
   }
-  return {block->data, block};
+  if (auto* hook = out_of_memory_hook.load()) {
+    hook(facts);
+  }
+  throw OutOfMemory(facts);
 }
 
-} // namespace
+}  // namespace
 
 Allocation allocate(int device, size_t nbytes, uint32_t queue) {
   return allocate_from(device, nbytes, queue, /*counted=*/true);
@@ -106,6 +117,10 @@ Allocation allocate(int device, size_t nbytes, uint32_t queue) {
 
 Allocation allocate_scratch(int device, size_t nbytes, uint32_t queue) {
   return allocate_from(device, nbytes, queue, /*counted=*/false);
+}
+
+void set_out_of_memory_hook(void (*hook)(const OutOfMemory::Facts&)) {
+  out_of_memory_hook = hook;
 }
 
 void promote(Block* block) noexcept {
@@ -122,7 +137,7 @@ void release(Block* block) noexcept {
     return;
   }
   auto& pool = pool_of(block->segment->device);
-  std::lock_guard<std::mutex> lock(pool.mutex);
+  const Locked lock(pool, gather_context());
   pool.release(block);
 }
 
@@ -132,13 +147,9 @@ void record_use(Block* block, uint32_t queue) {
   pool.record_use(block, queue);
 }
 
-size_t block_size(const Block* block) {
-  return block->charged;
-}
+size_t block_size(const Block* block) { return block->charged; }
 
-int block_device(const Block* block) {
-  return block->segment->device;
-}
+int block_device(const Block* block) { return block->segment->device; }
 
 Block* find_block(int device, const void* data) {
   auto& pool = pool_of(device);
@@ -146,9 +157,7 @@ Block* find_block(int device, const void* data) {
   return pool.find(data);
 }
 
-void empty_cache(int device) {
-  pool_of(device).empty_cache();
-}
+void empty_cache(int device) { pool_of(device).empty_cache(); }
 
 void set_memory_fraction(int device, double fraction) {
   if (!(fraction > 0.0 && fraction <= 1.0)) {
@@ -199,17 +208,15 @@ std::vector<SegmentInfo> memory_snapshot(int device) {
 }
 
 void start_memory_trace(
-    size_t max_entries,
-    std::shared_ptr<void> (*context)()) {
+    size_t max_entries, std::shared_ptr<void> (*context)()) {
   auto& settings = trace_settings();
   settings.max_entries = max_entries;
   settings.context = context;
+  ++settings.generation;
   settings.enabled = true;
 }
 
-void stop_memory_trace() {
-  trace_settings().enabled = false;
-}
+void stop_memory_trace() { trace_settings().enabled = false; }
 
 std::vector<TraceEntry> memory_trace(int device) {
   auto& pool = pool_of(device);
@@ -217,4 +224,4 @@ std::vector<TraceEntry> memory_trace(int device) {
   return pool.trace();
 }
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

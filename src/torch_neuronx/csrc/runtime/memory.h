@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/device.h"
+#include "runtime/error.h"
 
 namespace neuron::runtime {
 
@@ -27,16 +28,20 @@ struct Allocation {
 };
 
 // At least 256-byte aligned; {nullptr, nullptr} for zero bytes. Throws
-// OutOfMemory after giving cached segments back in vain.
+// OutOfMemory after waiting for queued work and giving cached segments back
+// in vain.
 Allocation allocate(int device, size_t nbytes, uint32_t queue);
+// Called in the failing thread, without locks, before OutOfMemory is thrown.
+void set_out_of_memory_hook(void (*hook)(const OutOfMemory::Facts&));
 
 // The same memory, not counted as allocated until promote().
 Allocation allocate_scratch(int device, size_t nbytes, uint32_t queue);
 void promote(Block* block) noexcept;
 
 // From any thread. The block may be reused at once on its queue, whose work
-// is ordered; where record_use named others, after their work so far.
+// is ordered; where record_use named others, after the work they have by then.
 void release(Block* block) noexcept;
+// Throws std::runtime_error when the device has no such queue.
 void record_use(Block* block, uint32_t queue);
 
 size_t block_size(const Block* block);
@@ -56,13 +61,17 @@ std::pair<int64_t, int64_t> memory_info(int device);
 struct Stat {
   int64_t current = 0;
   int64_t peak = 0;
-  int64_t allocated = 0; // sum of increases
-  int64_t freed = 0; // sum of decreases
+  int64_t allocated = 0;  // sum of increases
+  int64_t freed = 0;      // sum of decreases
 
-  void add(int64_t amount) noexcept {
+  void increase(int64_t amount) noexcept {
     current += amount;
+    allocated += amount;
     peak = current > peak ? current : peak;
-    (amount >= 0 ? allocated : freed) += amount >= 0 ? amount : -amount;
+  }
+  void decrease(int64_t amount) noexcept {
+    current -= amount;
+    freed += amount;
   }
 };
 
@@ -70,15 +79,15 @@ struct Stat {
 using StatArray = std::array<Stat, 3>;
 
 struct MemoryStats {
-  StatArray allocation; // blocks handed out
+  StatArray allocation;  // blocks handed out
   StatArray segment;
-  StatArray active; // handed out, or waiting for another queue
+  StatArray active;  // handed out, or waiting for another queue
   StatArray inactive_split;
   StatArray allocated_bytes;
   StatArray reserved_bytes;
   StatArray active_bytes;
   StatArray inactive_split_bytes;
-  StatArray requested_bytes; // before rounding
+  StatArray requested_bytes;  // before rounding
   int64_t num_alloc_retries = 0;
   int64_t num_ooms = 0;
   int64_t num_device_alloc = 0;
@@ -106,7 +115,7 @@ struct SegmentInfo {
   size_t requested_size;
   uint32_t queue;
   bool is_large;
-  std::vector<BlockInfo> blocks; // in address order, without gaps
+  std::vector<BlockInfo> blocks;  // in address order, without gaps
 };
 
 enum class TraceAction {
@@ -120,20 +129,19 @@ enum class TraceAction {
 
 struct TraceEntry {
   TraceAction action;
-  size_t address; // for oom: bytes free on the device
+  size_t address;  // for oom: bytes free on the device
   size_t size;
   uint32_t queue;
-  int64_t time_us; // since the epoch
+  int64_t time_us;  // since the epoch
   std::shared_ptr<void> context;
 };
 
 std::vector<SegmentInfo> memory_snapshot(int device);
-// Keeps the last `max_entries` events; `context` (may be null) is called, in
-// the thread that allocates, for what should go with each.
-void start_memory_trace(
-    size_t max_entries,
-    std::shared_ptr<void> (*context)());
+// Forgets older events and keeps the last `max_entries` of those to come, also
+// after the stop. `context` (may be null) is called, in the thread that
+// allocates and without locks, for what should go with each.
+void start_memory_trace(size_t max_entries, std::shared_ptr<void> (*context)());
 void stop_memory_trace();
 std::vector<TraceEntry> memory_trace(int device);
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

@@ -15,8 +15,12 @@ struct Op {
 
 struct Registry {
   std::mutex mutex;
+  Registry() {
+    ids.emplace("unnamed work", 0);
+    ops.emplace_back("unnamed work");
+  }
   std::map<std::string, uint32_t, std::less<>> ids;
-  std::deque<Op> ops; // a deque keeps references valid
+  std::deque<Op> ops;  // a deque keeps references valid
 };
 
 Registry& registry() {
@@ -30,7 +34,7 @@ Op& op(uint32_t id) {
   return all.ops.at(id);
 }
 
-} // namespace
+}  // namespace
 
 uint32_t op_id(std::string_view name) {
   auto& all = registry();
@@ -44,12 +48,8 @@ uint32_t op_id(std::string_view name) {
   return id;
 }
 
-const std::string& op_name(uint32_t id) {
-  return op(id).name;
-}
+const std::string& op_name(uint32_t id) { return op(id).name; }
 
-std::atomic<uint64_t>& executed(uint32_t id) {
-  return op(id).executed;
-}
+std::atomic<uint64_t>& executed(uint32_t id) { return op(id).executed; }
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

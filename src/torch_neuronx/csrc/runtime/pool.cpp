@@ -1,20 +1,13 @@
+// Handing blocks out and taking them back.
 #include "runtime/pool.h"
-
-#include <algorithm>
-
-#include "runtime/error.h"
 #include "runtime/queue.h"
 
 namespace neuron::runtime {
 namespace {
 
-constexpr size_t kSmallestSplit = kSmallLimit; // smaller rests stay attached
+constexpr size_t kSmallestSplit = kSmallLimit;  // smaller rests stay attached
 
-size_t pool_index(const Segment& segment) {
-  return segment.is_large ? 2 : 1;
-}
-
-} // namespace
+}  // namespace
 
 Pool::Free& Pool::free_of(uint32_t queue) {
   if (last_free_ == nullptr || last_queue_ != queue) {
@@ -64,6 +57,11 @@ Block* Pool::allocate(size_t nbytes, uint32_t queue, bool counted) {
   return block;
 }
 
+Block* Pool::allocate_again(size_t nbytes, uint32_t queue, bool counted) {
+  ++stats_.num_alloc_retries;
+  return allocate(nbytes, queue, counted);
+}
+
 Block* Pool::take_small(size_t nbytes, uint32_t queue) {
   auto& free = free_of(queue);
   const size_t index = size_class(nbytes);
@@ -90,6 +88,7 @@ Block* Pool::take_small(size_t nbytes, uint32_t queue) {
 
 Block* Pool::take_large(size_t rounded, uint32_t queue) {
   const int64_t max_split = config().max_split_size;
+  const size_t exact = (rounded + kHugePage - 1) / kHugePage * kHugePage;
   auto& large = free_of(queue).large;
   Block wanted;
   wanted.size = rounded;
@@ -105,10 +104,12 @@ Block* Pool::take_large(size_t rounded, uint32_t queue) {
     block = *found;
     large.erase(found);
   } else {
-    const size_t size = rounded < kOwnSegment
-        ? kLargeSegment
-        : (rounded + kHugePage - 1) / kHugePage * kHugePage;
+    const size_t size = rounded < kOwnSegment ? kLargeSegment : exact;
     auto* segment = add_segment(size, queue, /*is_large=*/true);
+    if (segment == nullptr && exact < size) {
+      // The last megabytes of the device.
+      segment = add_segment(exact, queue, /*is_large=*/true);
+    }
     if (segment == nullptr) {
       return nullptr;
     }
@@ -122,8 +123,8 @@ Block* Pool::split(Block* block, size_t size) {
   if (block->size - aligned < kSmallestSplit) {
     return block;
   }
-  auto* rest = new_block(
-      block->segment, block->data + aligned, block->size - aligned);
+  auto* rest =
+      new_block(block->segment, block->data + aligned, block->size - aligned);
   block->size = aligned;
   rest->before = block;
   rest->after = block->after;
@@ -135,68 +136,34 @@ Block* Pool::split(Block* block, size_t size) {
   return block;
 }
 
-Segment* Pool::add_segment(size_t nbytes, uint32_t queue, bool is_large) {
-  const auto wanted = static_cast<int64_t>(nbytes);
-  host_failed_ = false;
-  if (reserved() + wanted > limit()) {
-    ++stats_.num_alloc_retries;
-    return nullptr;
-  }
-  char* base = map_memory(nbytes, config().backing);
-  if (base == nullptr) {
-    host_failed_ = true;
-    return nullptr;
-  }
-  auto* segment = new Segment();
-  segment->device = device_;
-  segment->base = base;
-  segment->size = nbytes;
-  segment->queue = queue;
-  segment->is_large = is_large;
-  if (is_large) {
-    segment->first = new_block(segment, base, nbytes);
-  }
-  segments_[reinterpret_cast<uintptr_t>(base)] = segment;
-  for (const size_t pool : {size_t{0}, pool_index(*segment)}) {
-    stats_.segment[pool].add(1);
-    stats_.reserved_bytes[pool].add(wanted);
-  }
-  ++stats_.num_device_alloc;
-  note(
-      TraceAction::segment_alloc,
-      reinterpret_cast<size_t>(base),
-      nbytes,
-      queue);
-  return segment;
-}
-
 void Pool::release(Block* block) {
   if (block->allocated) {
     note(TraceAction::free_requested, *block);
-    count_allocated(*block, -1);
+    count_released(*block);
   }
-  std::erase_if(block->uses, [&](Use& use) {
-    auto& queue = queue_by_id(device_, use.queue);
-    use.ticket = queue.submitted();
-    return queue.completed() >= use.ticket;
-  });
-  if (!block->uses.empty()) {
-    waiting_.push_back(block);
-    return;
+  if (!block->uses.empty()) [[unlikely]] {
+    std::erase_if(block->uses, [](Use& use) {
+      use.ticket = use.queue->submitted();
+      return use.queue->completed() >= use.ticket;
+    });
+    if (!block->uses.empty()) {
+      waiting_.push_back(block);
+      return;
+    }
   }
   make_free(block);
 }
 
 void Pool::make_free(Block* block) {
-  if (block->allocated) {
+  if (block->active) {
     note(TraceAction::free_completed, *block);
-    count_active(*block, -1);
+    count_inactive(*block);
   }
   block->in_use = false;
-  block->allocated = false;
   block->context.reset();
   auto* segment = block->segment;
   --segment->num_in_use;
+  segment->freed_at = ++num_freed_;
   auto& free = free_of(block->queue);
   if (!segment->is_large) {
     block->next_free = free.small[block->size_class];
@@ -228,18 +195,19 @@ void Pool::record_use(Block* block, uint32_t queue) {
   if (queue == block->queue) {
     return;
   }
+  auto* user = &queue_by_id(device_, queue);
   for (const auto& use : block->uses) {
-    if (use.queue == queue) {
+    if (use.queue == user) {
       return;
     }
   }
-  block->uses.push_back({queue, 0});
+  block->uses.push_back({user, 0});
 }
 
 void Pool::reclaim_waiting() {
   std::erase_if(waiting_, [&](Block* block) {
     for (const auto& use : block->uses) {
-      if (queue_by_id(device_, use.queue).completed() < use.ticket) {
+      if (use.queue->completed() < use.ticket) {
         return false;
       }
     }
@@ -249,119 +217,4 @@ void Pool::reclaim_waiting() {
   });
 }
 
-void Pool::empty_cache() {
-  for (auto* queue : queues(device_)) {
-    queue->wait_passed(queue->submitted());
-  }
-  std::lock_guard<std::mutex> lock(mutex);
-  reclaim_waiting();
-  release_free_segments();
-}
-
-void Pool::release_free_segments() {
-  std::vector<Segment*> unused;
-  for (const auto& [base, segment] : segments_) {
-    if (segment->num_in_use == 0) {
-      unused.push_back(segment);
-    }
-  }
-  for (auto* segment : unused) {
-    drop(segment);
-  }
-}
-
-void Pool::drop(Segment* segment) {
-  auto& free = free_of(segment->queue);
-  if (segment->is_large) {
-    // Coalesced: one free block is left.
-    free.large.erase(segment->first);
-    spare_.push_back(segment->first);
-  } else {
-    for (auto*& head : free.small) {
-      Block** link = &head;
-      while (*link != nullptr) {
-        if ((*link)->segment == segment) {
-          *link = (*link)->next_free;
-        } else {
-          link = &(*link)->next_free;
-        }
-      }
-    }
-    spare_.insert(
-        spare_.end(),
-        segment->small_blocks.begin(),
-        segment->small_blocks.end());
-    if (free.cutting == segment) {
-      free.cutting = nullptr;
-    }
-  }
-  for (const size_t pool : {size_t{0}, pool_index(*segment)}) {
-    stats_.segment[pool].add(-1);
-    stats_.reserved_bytes[pool].add(-static_cast<int64_t>(segment->size));
-  }
-  ++stats_.num_device_free;
-  note(
-      TraceAction::segment_free,
-      reinterpret_cast<size_t>(segment->base),
-      segment->size,
-      segment->queue);
-  segments_.erase(reinterpret_cast<uintptr_t>(segment->base));
-  unmap_memory(segment->base, segment->size);
-  delete segment;
-}
-
-Block* Pool::find(const void* data) const {
-  const auto address = reinterpret_cast<uintptr_t>(data);
-  auto next = segments_.upper_bound(address);
-  if (next == segments_.begin()) {
-    return nullptr;
-  }
-  const auto* segment = std::prev(next)->second;
-  auto holds = [&](const Block* block) {
-    const auto start = reinterpret_cast<uintptr_t>(block->data);
-    return address >= start && address < start + block->size;
-  };
-  for (auto* block = segment->first; block != nullptr; block = block->after) {
-    if (holds(block)) {
-      return block->in_use ? block : nullptr;
-    }
-  }
-  for (auto* block : segment->small_blocks) {
-    if (holds(block)) {
-      return block->in_use ? block : nullptr;
-    }
-  }
-  return nullptr;
-}
-
-int64_t Pool::limit() const {
-  return static_cast<int64_t>(
-      fraction * static_cast<double>(device_spec(device_).memory_capacity));
-}
-
-void Pool::out_of_memory(size_t requested) {
-  ++stats_.num_ooms;
-  size_t largest = 0;
-  for (const auto& [queue, free] : free_) {
-    if (!free->large.empty()) {
-      largest = std::max(largest, (*free->large.rbegin())->size);
-    }
-  }
-  OutOfMemory::Facts facts{};
-  facts.device = device_;
-  facts.requested = static_cast<int64_t>(requested);
-  facts.allocated = stats_.allocated_bytes[0].current;
-  facts.reserved = reserved();
-  facts.capacity = device_spec(device_).memory_capacity;
-  facts.limit = limit();
-  facts.largest_free = static_cast<int64_t>(largest);
-  facts.host_failed = host_failed_;
-  note(
-      TraceAction::oom,
-      static_cast<size_t>(std::max<int64_t>(0, facts.limit - facts.reserved)),
-      requested,
-      0);
-  throw OutOfMemory(facts);
-}
-
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

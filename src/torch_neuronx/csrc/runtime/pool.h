@@ -1,5 +1,5 @@
-// The caching allocator of one device. All members need the lock, which
-// callers hold through Pool::lock(), except where said.
+// The caching allocator of one device. Callers hold Pool::mutex around every
+// member, except where said.
 #pragma once
 
 #include <atomic>
@@ -21,31 +21,31 @@ class Pool {
   std::mutex mutex;
 
   // Null when neither the cache nor a new segment can serve the request: then
-  // call empty_cache and try again, then fail.
+  // call empty_cache, allocate_again, and at last note_out_of_memory.
   Block* allocate(size_t nbytes, uint32_t queue, bool counted);
-  [[noreturn]] void out_of_memory(size_t requested);
+  Block* allocate_again(size_t nbytes, uint32_t queue, bool counted);
+  OutOfMemory::Facts note_out_of_memory(size_t requested);
   void promote(Block* block) noexcept;
   void release(Block* block);
   void record_use(Block* block, uint32_t queue);
   Block* find(const void* data) const;
 
-  // Takes the lock itself: it waits for queues without it.
+  // Gives unused segments back. Takes the lock itself: it waits for queues
+  // without it.
   void empty_cache();
 
   MemoryStats stats() const;
   void reset_peak();
   void reset_accumulated();
   std::vector<SegmentInfo> snapshot() const;
-  std::vector<TraceEntry> trace() const;
+  std::vector<TraceEntry> trace();
 
   double fraction = 1.0;
   // What goes with the next traced event; gathered before the lock is taken,
   // because gathering may need Python's lock.
   std::shared_ptr<void> context;
   int64_t limit() const;
-  int64_t reserved() const {
-    return stats_.reserved_bytes[0].current;
-  }
+  int64_t reserved() const { return stats_.reserved_bytes[0].current; }
 
  private:
   struct BySize {
@@ -56,7 +56,7 @@ class Pool {
   // The free blocks of one queue.
   struct Free {
     std::array<Block*, kNumSmallClasses> small{};
-    Segment* cutting = nullptr; // the small segment with room left
+    Segment* cutting = nullptr;  // the small segment with room left
     std::set<Block*, BySize> large;
   };
 
@@ -67,25 +67,28 @@ class Pool {
   void make_free(Block* block);
   Block* join(Block* block, Block* next);
   void reclaim_waiting();
-  void release_free_segments();
+  void give_back(uint64_t freed_before);
+  static void forget_leaving(Free& free);
   void drop(Segment* segment);
 
-  void count(StatArray& stats, const Block& block, int64_t amount) noexcept;
-  void count_allocated(const Block& block, int64_t sign) noexcept;
-  void count_active(const Block& block, int64_t sign) noexcept;
+  void count_released(Block& block) noexcept;
+  void count_inactive(Block& block) noexcept;
+  bool is_tracing();
   void note(TraceAction action, size_t address, size_t size, uint32_t queue);
   void note(TraceAction action, Block& block);
 
   const int device_;
   std::unordered_map<uint32_t, std::unique_ptr<Free>> free_;
-  Free* last_free_ = nullptr; // of last_queue_: the usual case skips the map
+  Free* last_free_ = nullptr;  // of last_queue_: the usual case skips the map
   uint32_t last_queue_ = 0;
   std::map<uintptr_t, Segment*> segments_;
-  std::vector<Block*> waiting_; // released, still used by other queues
-  std::vector<Block*> spare_; // Block objects for reuse
+  std::vector<Block*> waiting_;  // released, still used by other queues
+  std::vector<Block*> spare_;    // Block objects for reuse
   MemoryStats stats_;
-  bool host_failed_ = false; // the last failure was the host's
+  uint64_t num_freed_ = 0;    // blocks, ever
+  bool host_failed_ = false;  // the last failure was the host's
   std::deque<TraceEntry> trace_;
+  uint64_t trace_generation_ = 0;
 
   Free& free_of(uint32_t queue);
   Block* new_block(Segment* segment, char* data, size_t size);
@@ -94,9 +97,10 @@ class Pool {
 // How traces are kept, for all pools.
 struct TraceSettings {
   std::atomic<bool> enabled{false};
+  std::atomic<uint64_t> generation{0};  // of starts; older traces are void
   std::atomic<size_t> max_entries{0};
   std::atomic<std::shared_ptr<void> (*)()> context{nullptr};
 };
 TraceSettings& trace_settings();
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

@@ -10,62 +10,87 @@ TraceSettings& trace_settings() {
   return *leaked;
 }
 
-void Pool::count(StatArray& stats, const Block& block, int64_t amount) noexcept {
-  stats[0].add(amount);
-  stats[block.segment->is_large ? 2 : 1].add(amount);
+namespace {
+
+// The five statistics of blocks, of one pool.
+template <class F>
+void of_allocated(MemoryStats& stats, const Block& block, size_t pool, F f) {
+  f(stats.allocation[pool], 1);
+  f(stats.allocated_bytes[pool], static_cast<int64_t>(block.charged));
+  f(stats.requested_bytes[pool], static_cast<int64_t>(block.requested));
 }
 
-void Pool::count_allocated(const Block& block, int64_t sign) noexcept {
-  count(stats_.allocation, block, sign);
-  count(
-      stats_.allocated_bytes, block, sign * static_cast<int64_t>(block.charged));
-  count(
-      stats_.requested_bytes,
-      block,
-      sign * static_cast<int64_t>(block.requested));
+template <class F>
+void of_active(MemoryStats& stats, const Block& block, size_t pool, F f) {
+  f(stats.active[pool], 1);
+  f(stats.active_bytes[pool], static_cast<int64_t>(block.charged));
 }
 
-void Pool::count_active(const Block& block, int64_t sign) noexcept {
-  count(stats_.active, block, sign);
-  count(stats_.active_bytes, block, sign * static_cast<int64_t>(block.charged));
-}
+size_t pool_of(const Block& block) { return block.segment->is_large ? 2 : 1; }
+
+constexpr auto kUp = [](Stat& stat, int64_t by) { stat.increase(by); };
+constexpr auto kDown = [](Stat& stat, int64_t by) { stat.decrease(by); };
+
+}  // namespace
 
 void Pool::promote(Block* block) noexcept {
   block->allocated = true;
-  count_allocated(*block, 1);
-  count_active(*block, 1);
+  block->active = true;
+  for (const size_t pool : {size_t{0}, pool_of(*block)}) {
+    of_allocated(stats_, *block, pool, kUp);
+    of_active(stats_, *block, pool, kUp);
+  }
   note(TraceAction::alloc, *block);
 }
 
+void Pool::count_released(Block& block) noexcept {
+  block.allocated = false;
+  for (const size_t pool : {size_t{0}, pool_of(block)}) {
+    of_allocated(stats_, block, pool, kDown);
+  }
+}
+
+void Pool::count_inactive(Block& block) noexcept {
+  block.active = false;
+  for (const size_t pool : {size_t{0}, pool_of(block)}) {
+    of_active(stats_, block, pool, kDown);
+  }
+}
+
+bool Pool::is_tracing() {
+  auto& settings = trace_settings();
+  if (!settings.enabled.load(std::memory_order_relaxed)) [[likely]] {
+    return false;
+  }
+  if (const auto newest = settings.generation.load();
+      trace_generation_ != newest) {
+    trace_generation_ = newest;
+    trace_.clear();
+  }
+  return settings.max_entries.load() > 0;
+}
+
 void Pool::note(TraceAction action, Block& block) {
-  if (!trace_settings().enabled.load(std::memory_order_relaxed)) {
+  if (!is_tracing()) [[likely]] {
     return;
   }
   note(
-      action,
-      reinterpret_cast<size_t>(block.data),
-      block.charged,
-      block.queue);
-  auto& entry = trace_.back();
+      action, reinterpret_cast<size_t>(block.data), block.charged, block.queue);
   if (action == TraceAction::alloc) {
-    block.context = entry.context;
+    block.context = context;
   }
 }
 
 void Pool::note(
-    TraceAction action,
-    size_t address,
-    size_t size,
-    uint32_t queue) {
-  auto& settings = trace_settings();
-  if (!settings.enabled.load(std::memory_order_relaxed)) {
+    TraceAction action, size_t address, size_t size, uint32_t queue) {
+  if (!is_tracing()) [[likely]] {
     return;
   }
   const auto time = std::chrono::duration_cast<std::chrono::microseconds>(
                         std::chrono::system_clock::now().time_since_epoch())
                         .count();
   trace_.push_back({action, address, size, queue, time, context});
-  while (trace_.size() > settings.max_entries.load()) {
+  while (trace_.size() > trace_settings().max_entries.load()) {
     trace_.pop_front();
   }
 }
@@ -80,8 +105,8 @@ MemoryStats Pool::stats() const {
     for (const auto* block = segment->first; block; block = block->after) {
       if (!block->in_use) {
         for (const size_t pool : {size_t{0}, size_t{2}}) {
-          stats.inactive_split[pool].add(1);
-          stats.inactive_split_bytes[pool].add(
+          stats.inactive_split[pool].increase(1);
+          stats.inactive_split_bytes[pool].increase(
               static_cast<int64_t>(block->size));
         }
       }
@@ -110,7 +135,7 @@ void for_each_stat(MemoryStats& stats, F&& change) {
   }
 }
 
-} // namespace
+}  // namespace
 
 void Pool::reset_peak() {
   for_each_stat(stats_, [](Stat& stat) { stat.peak = stat.current; });
@@ -138,9 +163,9 @@ std::vector<SegmentInfo> Pool::snapshot() const {
           {block.size,
            block.requested,
            block.allocated,
-           block.in_use,
+           block.active,
            block.context});
-      if (block.in_use) {
+      if (block.active) {
         info.active_size += block.charged;
       }
       if (block.allocated) {
@@ -163,8 +188,11 @@ std::vector<SegmentInfo> Pool::snapshot() const {
   return infos;
 }
 
-std::vector<TraceEntry> Pool::trace() const {
+std::vector<TraceEntry> Pool::trace() {
+  if (trace_generation_ != trace_settings().generation.load()) {
+    trace_.clear();
+  }
   return {trace_.begin(), trace_.end()};
 }
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

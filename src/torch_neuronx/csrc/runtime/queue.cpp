@@ -1,6 +1,7 @@
 #include "runtime/queue.h"
 
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
 #include "runtime/op.h"
@@ -8,15 +9,61 @@
 namespace neuron::runtime {
 namespace {
 
-std::chrono::steady_clock::time_point deadline() {
-  return std::chrono::steady_clock::now() +
-      std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+using Clock = std::chrono::steady_clock;
+
+std::atomic<void* (*)()> before_wait{nullptr};
+std::atomic<void (*)(void*)> after_wait{nullptr};
+
+// Calls the wait hooks around a wait. Made before any lock is taken and gone
+// after the last one is let go, so that hooks may take locks themselves.
+class Waiting {
+ public:
+  Waiting() {
+    if (auto* before = before_wait.load()) {
+      token_ = before();
+    }
+  }
+  ~Waiting() {
+    if (auto* after = after_wait.load()) {
+      after(token_);
+    }
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  void* token_ = nullptr;
+};
+
+Clock::time_point deadline() {
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(
              std::chrono::duration<double>(config().wait_deadline_seconds));
 }
 
-constexpr int kSpins = 2000; // a few microseconds
+// Looks for work for a few microseconds: cheaper than sleeping and waking.
+template <class F>
+bool spin_until(F&& is_ready) {
+  const auto end = Clock::now() + std::chrono::microseconds(5);
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (is_ready()) {
+        return true;
+      }
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+  } while (Clock::now() < end);
+  return false;
+}
 
-} // namespace
+}  // namespace
+
+void set_wait_hooks(void* (*before)(), void (*after)(void*)) {
+  before_wait = before;
+  after_wait = after;
+}
 
 Queue::Queue(uint32_t id, int device, int priority)
     : id_(id),
@@ -24,30 +71,44 @@ Queue::Queue(uint32_t id, int device, int priority)
       priority_(priority),
       runs_inline_(id == 0 || config().launch_blocking) {}
 
-void Queue::submit(Task task) {
+uint64_t Queue::submit(Task task) {
   check_fork();
   mark_used();
-  std::unique_lock<std::mutex> lock(mutex_);
-  const auto has_room = [this] {
-    return submitted_.load(std::memory_order_relaxed) -
-        completed_.load(std::memory_order_acquire) <
-        kSlots;
-  };
-  if (!has_room() && !progressed_.wait_until(lock, deadline(), has_room)) {
-    deadline_exceeded("room in its full queue");
+  while (true) {
+    if (const auto ticket = try_submit(task)) {
+      return ticket;
+    }
+    wait_until(
+        [this] { return has_room(); }, "room in the full queue of launches");
   }
-  if (ring_.empty()) {
-    ring_.resize(kSlots);
+}
+
+bool Queue::has_room() const noexcept {
+  return submitted_.load() - completed_.load() < kSlots;
+}
+
+uint64_t Queue::try_submit(Task& task) {
+  bool wake = false;
+  uint64_t ticket = 0;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!has_room()) {
+      return 0;
+    }
+    if (!has_worker_) {
+      ring_.resize(kSlots);
+      std::thread([this] { work(); }).detach();
+      has_worker_ = true;
+    }
+    ticket = submitted_.load(std::memory_order_relaxed);
+    ring_[ticket % kSlots] = std::move(task);
+    submitted_.store(++ticket, std::memory_order_release);
+    wake = is_asleep_;
   }
-  const auto ticket = submitted_.load(std::memory_order_relaxed);
-  ring_[ticket % kSlots] = std::move(task);
-  submitted_.store(ticket + 1, std::memory_order_release);
-  if (!has_worker_) {
-    has_worker_ = true;
-    std::thread([this] { work(); }).detach();
+  if (wake) {
+    work_ready_.notify_one();
   }
-  lock.unlock();
-  work_ready_.notify_one();
+  return ticket;
 }
 
 void Queue::work() {
@@ -55,23 +116,26 @@ void Queue::work() {
     const auto is_ready = [&] {
       return submitted_.load(std::memory_order_acquire) > next;
     };
-    for (int spin = 0; spin < kSpins && !is_ready(); ++spin) {
-      std::this_thread::yield();
-    }
-    Task task;
-    {
+    if (!spin_until(is_ready)) {
       std::unique_lock<std::mutex> lock(mutex_);
+      is_asleep_ = true;
       work_ready_.wait(lock, is_ready);
-      task = std::move(ring_[next % kSlots]);
+      is_asleep_ = false;
     }
+    // No lock: the slot is the worker's until the task counts as completed.
+    Task task = std::move(ring_[next % kSlots]);
     run(task);
     // What the closure holds is gone before anyone is told that it ran.
     task.reset();
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      completed_.store(next + 1, std::memory_order_release);
+    // Sequentially consistent, like the waiters' steps: either they see the
+    // task completed or this sees them waiting.
+    completed_.store(next + 1);
+    if (num_waiting_.load() > 0) {
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+      }
+      progressed_.notify_all();
     }
-    progressed_.notify_all();
   }
 }
 
@@ -84,19 +148,17 @@ void Queue::run(Task& task) {
   } catch (const std::exception& error) {
     what = error.what();
   } catch (...) {
-    what = "unknown exception";
+    what = "an exception that is no std::exception.";
   }
   std::lock_guard<std::mutex> lock(mutex_);
   if (parked_ == nullptr) {
-    parked_ = std::make_unique<AsyncError>(
-        op_name(task.op), task.python_frame, what);
+    parked_ =
+        std::make_unique<AsyncError>(op_name(task.op), task.python_frame, what);
     has_parked_.store(true, std::memory_order_release);
   }
 }
 
-void Queue::wait_idle() {
-  wait_for(submitted());
-}
+void Queue::wait_idle() { wait_for(submitted()); }
 
 void Queue::wait_for(uint64_t ticket) {
   wait_passed(ticket);
@@ -110,11 +172,22 @@ void Queue::wait_passed(uint64_t ticket) {
     return;
   }
   check_fork();
+  wait_until(
+      [&] { return completed_.load() >= ticket; }, "the work on a stream");
+}
+
+template <class F>
+void Queue::wait_until(F&& is_true, const char* what) {
+  const Waiting waiting;
+  if (spin_until(is_true)) {
+    return;
+  }
   std::unique_lock<std::mutex> lock(mutex_);
-  const bool passed = progressed_.wait_until(
-      lock, deadline(), [&] { return completed() >= ticket; });
-  if (!passed) {
-    deadline_exceeded("work on it");
+  ++num_waiting_;
+  const bool in_time = progressed_.wait_until(lock, deadline(), is_true);
+  --num_waiting_;
+  if (!in_time) {
+    throw DeadlineExceeded(deadline_text(what));
   }
 }
 
@@ -130,14 +203,15 @@ void Queue::rethrow_parked() {
   }
 }
 
-void Queue::deadline_exceeded(const char* waited_for) {
-  throw DeadlineExceeded(
-      "Waited " + std::to_string(config().wait_deadline_seconds) + " s for " +
-      waited_for + " (stream " + std::to_string(id_) + " of neuron:" +
-      std::to_string(device_) + ", " +
-      std::to_string(submitted() - completed()) + " tasks pending, running " +
-      op_name(running_op_.load()) +
-      "). Raise NEURON_RT_EXEC_TIMEOUT if the work is really that long.");
+std::string Queue::deadline_text(const char* what) const {
+  char seconds[32];
+  std::snprintf(seconds, sizeof(seconds), "%g", config().wait_deadline_seconds);
+  return std::string("Waited ") + seconds + " s for " + what + ": stream " +
+         std::to_string(id_) + " of neuron:" + std::to_string(device_) +
+         " still runs " + op_name(running_op_.load()) + ", the first of " +
+         std::to_string(submitted() - completed()) +
+         " pending. If the work is really that long, set "
+         "TORCH_NEURONX_WAIT_DEADLINE to more seconds.";
 }
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

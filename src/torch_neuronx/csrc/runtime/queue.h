@@ -4,8 +4,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "runtime/device.h"
@@ -23,35 +23,26 @@ class Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  uint32_t id() const noexcept {
-    return id_;
-  }
-  int device() const noexcept {
-    return device_;
-  }
-  int priority() const noexcept {
-    return priority_;
-  }
-  bool is_default() const noexcept {
-    return id_ == 0;
-  }
+  uint32_t id() const noexcept { return id_; }
+  int device() const noexcept { return device_; }
+  int priority() const noexcept { return priority_; }
+  bool is_default() const noexcept { return id_ == 0; }
 
   // The host driver has no second processor: handing work of the default
   // queue to a thread would only add the hand-over. Side queues are for
   // overlap, so theirs goes to the worker unless launches block.
-  bool may_run_inline() const noexcept {
-    return runs_inline_ && idle();
-  }
+  bool may_run_inline() const noexcept { return runs_inline_ && idle(); }
 
   bool idle() const noexcept {
     return completed_.load(std::memory_order_acquire) ==
-        submitted_.load(std::memory_order_relaxed);
+           submitted_.load(std::memory_order_relaxed);
   }
 
-  // Queues `task`. Waits, up to the deadline, while the ring is full.
-  void submit(Task task);
+  // Queues `task` and returns its ticket. Waits, up to the deadline, while the
+  // ring is full.
+  uint64_t submit(Task task);
 
-  // Tickets count submitted tasks.
+  // Tickets count submitted tasks from 1.
   uint64_t submitted() const noexcept {
     return submitted_.load(std::memory_order_acquire);
   }
@@ -68,10 +59,14 @@ class Queue {
  private:
   static constexpr size_t kSlots = 4096;
 
+  uint64_t try_submit(Task& task);  // 0 if the ring is full
+  bool has_room() const noexcept;
   void work();
   void run(Task& task);
+  template <class F>
+  void wait_until(F&& is_true, const char* what);
   void rethrow_parked();
-  [[noreturn]] void deadline_exceeded(const char* waited_for);
+  std::string deadline_text(const char* what) const;
 
   const uint32_t id_;
   const int device_;
@@ -80,12 +75,14 @@ class Queue {
   std::atomic<uint64_t> submitted_{0};
   std::atomic<uint64_t> completed_{0};
   std::atomic<uint32_t> running_op_{0};
+  std::atomic<uint32_t> num_waiting_{0};
 
   std::mutex mutex_;
   std::condition_variable work_ready_;
   std::condition_variable progressed_;
   std::vector<Task> ring_;
   bool has_worker_ = false;
+  bool is_asleep_ = false;  // the worker, waiting for work_ready_
   std::unique_ptr<AsyncError> parked_;
   std::atomic<bool> has_parked_{false};
 };
@@ -101,7 +98,11 @@ Queue& queue_from_pool(int device, int priority);
 Queue& new_queue(int device, int priority);
 std::vector<Queue*> queues(int device);
 
+// Called in a thread that is about to block, and after it blocked with what
+// the first returned: for Python's lock, which queued work may need.
+void set_wait_hooks(void* (*before)(), void (*after)(void*));
+
 // Waits for all queues of the device, then throws the first parked error.
 void synchronize_device(int device);
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

@@ -8,11 +8,11 @@ namespace neuron::runtime {
 namespace {
 
 constexpr uint32_t kPool = 32;
-constexpr size_t kMaxDevices = 128; // what c10's 8-bit device index can name
+constexpr size_t kMaxDevices = 128;  // what c10's 8-bit device index can name
 
 struct DeviceQueues {
   std::mutex mutex;
-  std::deque<Queue*> all; // by id: default, pools, then new ones
+  std::deque<Queue*> all;  // by id: default, pools, then new ones
   std::array<uint32_t, 2> next{0, 0};
 };
 
@@ -40,11 +40,9 @@ DeviceQueues& queues_of(int device) {
   return *made;
 }
 
-} // namespace
+}  // namespace
 
-Queue& default_queue(int device) {
-  return *queues_of(device).all.front();
-}
+Queue& default_queue(int device) { return *queues_of(device).all.front(); }
 
 Queue& current_queue(int device) {
   auto*& queue = current_queues[static_cast<size_t>(device) % kMaxDevices];
@@ -101,4 +99,4 @@ void synchronize_device(int device) {
   }
 }
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

@@ -14,6 +14,7 @@ namespace {
 
 struct State {
   std::mutex mutex;
+  std::atomic<uint64_t> recording{0};
   bool with_frames = false;
   size_t capacity = 0;
   Stopped collected{};
@@ -26,7 +27,7 @@ State& state() {
   return *leaked;
 }
 
-} // namespace
+}  // namespace
 
 void start(bool with_frames, size_t capacity) {
   auto& all = state();
@@ -35,21 +36,27 @@ void start(bool with_frames, size_t capacity) {
   all.capacity = capacity;
   all.collected = {};
   all.frame_index.clear();
+  ++all.recording;
   is_enabled = true;
 }
 
 Stopped stop() {
   auto& all = state();
-  is_enabled = false;
   std::lock_guard<std::mutex> lock(all.mutex);
+  is_enabled = false;
   return std::exchange(all.collected, {});
 }
 
-void add(Record record) {
+uint64_t current_recording() noexcept {
+  return state().recording.load(std::memory_order_relaxed);
+}
+
+void add(const Record& record, uint64_t recording) {
   auto& all = state();
   std::lock_guard<std::mutex> lock(all.mutex);
-  if (!is_enabled.load(std::memory_order_relaxed)) {
-    return; // finished after stop()
+  if (!is_enabled.load(std::memory_order_relaxed) ||
+      recording != all.recording.load(std::memory_order_relaxed)) {
+    return;  // finished after stop()
   }
   if (all.collected.records.size() < all.capacity) {
     all.collected.records.push_back(record);
@@ -79,9 +86,7 @@ int current_frame() {
   return found->second;
 }
 
-void set_frame_hook(std::string (*hook)()) {
-  state().hook = hook;
-}
+void set_frame_hook(std::string (*hook)()) { state().hook = hook; }
 
 std::string python_frame() {
   auto* hook = state().hook.load();
@@ -98,4 +103,4 @@ uint64_t this_thread() noexcept {
   return std::hash<std::thread::id>()(std::this_thread::get_id());
 }
 
-} // namespace neuron::runtime::recorder
+}  // namespace neuron::runtime::recorder

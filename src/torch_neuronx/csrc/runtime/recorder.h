@@ -10,20 +10,20 @@
 namespace neuron::runtime::recorder {
 
 struct Record {
-  uint32_t op; // op_name(op)
+  uint32_t op;  // op_name(op)
   uint32_t queue;
   int device;
-  int64_t submit_ns; // steady clock
+  int64_t submit_ns;  // steady clock
   int64_t start_ns;
   int64_t end_ns;
-  uint64_t thread; // that submitted
-  int frame; // index into Stopped::frames, -1 for none
+  uint64_t thread;  // that submitted
+  int frame;        // index into Stopped::frames, -1 for none
 };
 
 struct Stopped {
   std::vector<Record> records;
   std::vector<std::string> frames;
-  uint64_t dropped; // records that did not fit the capacity
+  uint64_t dropped;  // records that did not fit the capacity
 };
 
 extern std::atomic<bool> is_enabled;
@@ -34,8 +34,11 @@ inline bool enabled() noexcept {
 void start(bool with_frames, size_t capacity);
 Stopped stop();
 
-// Files one piece of finished work.
-void add(Record record);
+// Files one piece of finished work of the recording that was running when it
+// was submitted; dropped if that recording has ended.
+void add(const Record& record, uint64_t recording);
+// Counts recordings.
+uint64_t current_recording() noexcept;
 // The index of the calling Python line, -1 when frames are not wanted.
 int current_frame();
 
@@ -46,4 +49,4 @@ std::string python_frame();
 int64_t now_ns() noexcept;
 uint64_t this_thread() noexcept;
 
-} // namespace neuron::runtime::recorder
+}  // namespace neuron::runtime::recorder

@@ -7,8 +7,9 @@
 namespace neuron::runtime {
 namespace {
 
-constexpr size_t kLinearLimit = 8 * kKiB; // multiples of the granule up to here
-constexpr size_t kSteps = 32; // classes per doubling above
+constexpr size_t kLinearLimit =
+    8 * kKiB;                  // multiples of the granule up to here
+constexpr size_t kSteps = 32;  // classes per doubling above
 
 // `multiple` is a power of two.
 constexpr size_t round_up(size_t value, size_t multiple) {
@@ -20,20 +21,21 @@ size_t step_at(size_t nbytes) noexcept {
   return std::bit_floor(nbytes - 1) / kSteps;
 }
 
-} // namespace
+}  // namespace
 
 size_t size_class(size_t nbytes) noexcept {
   if (nbytes <= kLinearLimit) {
     return (nbytes + kGranule - 1) / kGranule - 1;
   }
-  const size_t floor = std::bit_floor(nbytes - 1); // nbytes in (floor, 2 floor]
-  const size_t doubling = static_cast<size_t>(
-      std::bit_width(floor) - std::bit_width(kLinearLimit));
-  const auto step_bits = static_cast<size_t>(
-      std::bit_width(floor) - std::bit_width(kSteps));
+  const size_t floor =
+      std::bit_floor(nbytes - 1);  // nbytes in (floor, 2 floor]
+  const size_t doubling =
+      static_cast<size_t>(std::bit_width(floor) - std::bit_width(kLinearLimit));
+  const auto step_bits =
+      static_cast<size_t>(std::bit_width(floor) - std::bit_width(kSteps));
   const size_t step = size_t{1} << step_bits;
   return kLinearLimit / kGranule + doubling * kSteps +
-      ((nbytes - floor + step - 1) >> step_bits) - 1;
+         ((nbytes - floor + step - 1) >> step_bits) - 1;
 }
 
 size_t class_size(size_t size_class) noexcept {
@@ -91,4 +93,4 @@ void unmap_memory(char* base, size_t nbytes) noexcept {
   ::munmap(base, nbytes);
 }
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

@@ -13,16 +13,17 @@ namespace neuron::runtime {
 constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
 constexpr size_t kGranule = 256;
-constexpr size_t kSmallLimit = kMiB; // requests below are small
-constexpr size_t kOwnSegment = 16 * kMiB; // requests from here get their own
+constexpr size_t kSmallLimit = kMiB;       // requests below are small
+constexpr size_t kOwnSegment = 16 * kMiB;  // requests from here get their own
 constexpr size_t kSmallSegment = 2 * kMiB;
 constexpr size_t kLargeSegment = 32 * kMiB;
 constexpr size_t kHugePage = 2 * kMiB;
 
+class Queue;
 struct Segment;
 
 struct Use {
-  uint32_t queue;
+  Queue* queue;
   uint64_t ticket;
 };
 
@@ -31,17 +32,18 @@ struct Use {
 struct Block {
   Segment* segment = nullptr;
   char* data = nullptr;
-  size_t size = 0; // of the piece
-  size_t charged = 0; // the rounded request, what statistics count
+  size_t size = 0;     // of the piece
+  size_t charged = 0;  // the rounded request, what statistics count
   size_t requested = 0;
   uint32_t queue = 0;
-  uint16_t size_class = 0; // of small blocks
-  bool in_use = false; // handed out, or waiting for other queues
-  bool allocated = false; // handed out and counted
+  uint16_t size_class = 0;  // of small blocks
+  bool in_use = false;      // handed out, or waiting for other queues
+  bool allocated = false;   // handed out and counted as allocated
+  bool active = false;      // counted as active: allocated, or waiting since
+  Block* next_free = nullptr;
   Block* before = nullptr;
   Block* after = nullptr;
-  Block* next_free = nullptr;
-  std::vector<Use> uses; // by other queues
+  std::vector<Use> uses;  // by other queues
   std::shared_ptr<void> context;
 };
 
@@ -51,10 +53,12 @@ struct Segment {
   size_t size = 0;
   uint32_t queue = 0;
   bool is_large = false;
+  bool is_leaving = false;  // about to be given back
   size_t num_in_use = 0;
-  size_t cut = 0; // bytes of a small segment already cut into blocks
-  Block* first = nullptr; // of a large segment
-  std::vector<Block*> small_blocks; // in address order
+  uint64_t freed_at = 0;   // the pool's count of releases at the last one here
+  size_t cut = 0;          // bytes of a small segment already cut into blocks
+  Block* first = nullptr;  // of a large segment
+  std::vector<Block*> small_blocks;  // in address order
 };
 
 constexpr size_t kNumSmallClasses = 32 + 7 * 32;
@@ -70,4 +74,4 @@ size_t rounded_size(size_t nbytes) noexcept;
 char* map_memory(size_t nbytes, MemoryBacking backing) noexcept;
 void unmap_memory(char* base, size_t nbytes) noexcept;
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime

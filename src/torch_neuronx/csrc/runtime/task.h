@@ -31,9 +31,7 @@ class Task {
     }
   }
 
-  Task(Task&& other) noexcept {
-    take(other);
-  }
+  Task(Task&& other) noexcept { take(other); }
   Task& operator=(Task&& other) noexcept {
     if (this != &other) {
       reset();
@@ -43,13 +41,9 @@ class Task {
   }
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
-  ~Task() {
-    reset();
-  }
+  ~Task() { reset(); }
 
-  void operator()() {
-    table_->call(storage_);
-  }
+  void operator()() { table_->call(storage_); }
 
   // Drops the closure and what it holds.
   void reset() noexcept {
@@ -59,8 +53,8 @@ class Task {
     }
   }
 
-  uint32_t op = 0; // runtime::op_name(op)
-  std::string python_frame; // where it was queued, "" if unknown
+  uint32_t op = 0;           // runtime::op_name(op)
+  std::string python_frame;  // where it was queued, "" if unknown
 
  private:
   struct Table {
@@ -70,8 +64,8 @@ class Task {
   };
 
   template <class Work>
-  static constexpr bool fits = sizeof(Work) <= kInline &&
-      alignof(Work) <= alignof(std::max_align_t) &&
+  static constexpr bool fits =
+      sizeof(Work) <= kInline && alignof(Work) <= alignof(std::max_align_t) &&
       std::is_nothrow_move_constructible_v<Work>;
 
   template <class Work>
@@ -82,9 +76,7 @@ class Task {
         new (to) Work(std::move(*work));
         work->~Work();
       },
-      [](void* at) noexcept {
-        std::launder(static_cast<Work*>(at))->~Work();
-      }};
+      [](void* at) noexcept { std::launder(static_cast<Work*>(at))->~Work(); }};
 
   template <class Work>
   static constexpr Table heap_table{
@@ -108,4 +100,4 @@ class Task {
   const Table* table_ = nullptr;
 };
 
-} // namespace neuron::runtime
+}  // namespace neuron::runtime
