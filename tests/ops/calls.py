@@ -1,0 +1,151 @@
+"""One call, made on the CPU and on the device, and what came of each: a value or an error."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from compare import assert_same
+from torch import Tensor
+from torch.testing._internal.opinfo.core import SampleInput
+from torch.utils._pytree import tree_leaves
+
+from ops.catalogue import SEED
+from ops.under_test import DEVICE, Placement, Truth
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """The arguments of one call."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @classmethod
+    def of(cls, sample: SampleInput) -> Arguments:
+        """The arguments of a sample input of the wheel."""
+        return cls(args=(sample.input, *sample.args), kwargs=sample.kwargs)
+
+    def placed(self, placement: Placement) -> Arguments:
+        """These arguments, as copies elsewhere."""
+        return Arguments(args=placement(self.args), kwargs=placement(self.kwargs))
+
+    def tensors(self) -> list[Tensor]:
+        """All tensors among the arguments, in order."""
+        return [x for x in tree_leaves((self.args, self.kwargs)) if isinstance(x, Tensor)]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came of a call."""
+
+    value: Any = None
+    error: Exception | None = None
+
+
+def outcome_of(function: Callable[..., Any], arguments: Arguments) -> Outcome:
+    """Call with a fixed seed; an error is an outcome, too, and so is one that comes late."""
+    torch.manual_seed(SEED)
+    try:
+        value = function(*arguments.args, **arguments.kwargs)
+        if DEVICE != "cpu":
+            torch.accelerator.synchronize()
+    except Exception as error:  # noqa: BLE001 - whatever the CPU raises, the device must raise
+        return Outcome(error=error)
+    return Outcome(value=value)
+
+
+def without_device_names(message: str) -> str:
+    """The first lines of an error, up to what names a device, a backend or a C++ place."""
+    message = message.split("\nException raised from")[0]
+    message = re.sub(r"\b(neuron|cpu|privateuseone|privateuse1)(:\d+)?\b", "DEVICE", message, flags=re.I)
+    message = re.sub(r"\bSparse(CPU|neuron|PrivateUse1)", "SparseDEVICE", message)
+    message = re.sub(r"torch\.(DEVICE\.)?(\w*Tensor)\b", r"torch.\2", message)
+    return re.sub(r"0x[0-9a-f]+", "ADDRESS", message)
+
+
+def assert_same_error(ours: Exception | None, theirs: Exception, *, message: bool = False) -> None:
+    """Check that the device refuses what the CPU refuses, with the same class of error."""
+    assert ours is not None, f"no error; the CPU says {type(theirs).__name__}: {theirs}"
+    assert type(ours) is type(theirs), (
+        f"{type(ours).__name__}: {ours}\nwhere the CPU says {type(theirs).__name__}: {theirs}"
+    )
+    if message:
+        assert without_device_names(str(ours)) == without_device_names(str(theirs))
+
+
+def aliases(outputs: Any, arguments: Arguments) -> list[tuple[int, int, bool]]:
+    """Which output tensor shares the storage of which argument: (output, argument, is a view)."""
+    inputs = [t for t in arguments.tensors() if t.layout is torch.strided and not t.is_nested]
+    return [
+        (i, j, out._is_view())
+        for i, out in enumerate(x for x in tree_leaves(outputs) if isinstance(x, Tensor))
+        for j, given in enumerate(inputs)
+        if out.layout is torch.strided
+        and not out.is_nested
+        and out.numel()
+        and type(out) is type(given) is Tensor
+        and out.untyped_storage()._cdata == given.untyped_storage()._cdata
+    ]
+
+
+def check_call(
+    function: Callable[..., Any],
+    given: Arguments,
+    *,
+    values: bool = True,
+    truth: bool = True,
+    shift: int = 0,
+) -> None:
+    """Call `function` on the CPU and on the device; results, mutations, aliases are the same.
+
+    Args:
+        function: the op.
+        given: its arguments on the CPU; not changed.
+        values: compare values; off for random and uninitialised results.
+        truth: the float64 result may decide where bits differ.
+        shift: storage offset added to each argument on the device.
+    """
+    theirs_given = given.placed(Placement("cpu"))
+    ours_given = given.placed(Placement(shift=shift))
+    versions = [None if t.is_inference() else t._version for t in theirs_given.tensors()]
+    theirs = outcome_of(function, theirs_given)
+    ours = outcome_of(function, ours_given)
+    if theirs.error is not None:
+        assert_same_error(ours.error, theirs.error)
+        return
+    if ours.error is not None:
+        raise AssertionError(
+            f"the CPU gives a result, the device an error: {type(ours.error).__name__}: {ours.error}"
+        ) from ours.error
+
+    exact_given: list[Arguments] = []
+
+    def exact() -> Any:
+        exact_given.append(given.placed(Truth()))
+        return outcome_of(function, exact_given[0]).value
+
+    assert_same(ours.value, theirs.value, truth=exact if truth else None, values=values)
+    assert aliases(ours.value, ours_given) == aliases(theirs.value, theirs_given), (
+        "outputs share storage with other arguments than on the CPU: (output, argument, is a view)"
+    )
+    pairs = zip(ours_given.tensors(), theirs_given.tensors(), versions, strict=True)
+    for index, (mine, reference, version) in enumerate(pairs):
+        if version is not None and reference._version == version:
+            continue
+
+        def exact_argument(index: int = index) -> Tensor:
+            if not exact_given:
+                exact()
+            return exact_given[0].tensors()[index]
+
+        assert_same(
+            mine,
+            reference,
+            truth=exact_argument if truth else None,
+            values=values,
+            where=f"argument {index} after the call",
+        )

@@ -1,0 +1,68 @@
+"""Where the device may differ from the CPU, each with its reason. All else is equal."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+
+# Results that depend on a random generator: the device has its own (Philox), so its numbers are
+# others. Shapes, dtypes, strides, determinism and distribution are compared instead.
+RANDOM = frozenset(
+    {
+        "bernoulli",
+        "cauchy",
+        "exponential",
+        "geometric",
+        "log_normal",
+        "multinomial",
+        "native_dropout_backward",
+        "nn.functional.alpha_dropout",
+        "nn.functional.dropout",
+        "nn.functional.dropout2d",
+        "nn.functional.dropout3d",
+        "nn.functional.feature_alpha_dropout",
+        "nn.functional.fractional_max_pool2d",
+        "nn.functional.fractional_max_pool3d",
+        "nn.functional.multi_head_attention_forward",
+        "nn.functional.rrelu",
+        "nn.functional.scaled_dot_product_attention",
+        "normal",
+        "normal.in_place",
+        "normal.number_mean",
+        "pca_lowrank",
+        "rand_like",
+        "randint",
+        "randint_like",
+        "randn",
+        "randn_like",
+        "svd_lowrank",
+        "torch.ops.aten._efficient_attention_forward",
+        "torch.ops.aten._flash_attention_forward",
+        "uniform",
+    }
+)
+
+# Memory that nobody has written yet: only its metadata can be compared.
+UNINITIALISED = frozenset(
+    {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Excluded:
+    """Cases of one kind of test that are not run."""
+
+    kind: str
+    names: str
+    reason: str
+
+
+EXCEPTIONS: tuple[Excluded, ...] = ()
+
+
+def exception_for(kind: str, name: str) -> str | None:
+    """Why this case is not tested; None if it is."""
+    for row in EXCEPTIONS:
+        if fnmatch.fnmatchcase(kind, row.kind) and fnmatch.fnmatchcase(name, row.names):
+            return row.reason
+    return None
