@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <limits>
 
-#include "host_kernels/attention_tiles.h"
+#include "host_kernels/attention_backward_memory.h"
 #include "host_kernels/gemm.h"
 #include "host_kernels/gemm_paths.h"
 #include "host_kernels/scratch.h"
@@ -14,72 +12,9 @@
 namespace neuron::host_kernels {
 namespace {
 
-// Query panels whose probabilities are summed over in one product.
-constexpr int64_t kPanelsPerChunk = 4;
-constexpr int64_t kKeysPerBlock = 112;
-
 struct TaskTag;
 struct PartTag;
 struct SinkTag;
-
-// Hands out the memory of one task; a first pass with null counts it.
-class Arena {
- public:
-  explicit Arena(float* memory) : memory_(memory) {}
-  float* take(int64_t count) {
-    auto* taken = memory_ == nullptr ? nullptr : memory_ + used_;
-    used_ += round_up(count + kPanelMargin, kPanelMargin);
-    return taken;
-  }
-  int64_t used() const { return used_; }
-
- private:
-  float* memory_;
-  int64_t used_ = 0;
-};
-
-// A packed operand: panels of `width` rows.
-struct Packed {
-  float* panels;
-  int64_t stride;
-  int64_t width;
-
-  static Packed take(
-      Arena& arena, int64_t rows, int64_t depth, int64_t width, int steps) {
-    const auto stride = divide_up(depth, steps) * width + kPanelMargin;
-    return {arena.take(divide_up(rows, width) * stride), stride, width};
-  }
-  void fill(const PanelKernels& kernels, const PackSource& source) const {
-    kernels.pack(source, static_cast<int>(width), panels, stride);
-  }
-};
-
-struct Memory {
-  // Of a block of keys.
-  Packed keys;           // rows: keys
-  Packed keys_by_width;  // rows: width
-  Packed values;
-  float* key_gradients;  // fp32 [keys][whole panels]
-  float* value_gradients;
-  // Of a chunk of queries.
-  Packed queries;  // columns: queries
-  Packed out_gradients;
-  Packed queries_by_width;  // columns: width
-  Packed out_gradients_by_width;
-  Packed probabilities;  // rows: keys, depth: queries
-  Packed score_gradients;
-  float* probability_rows;
-  float* gradient_rows;
-  // Of one panel.
-  float* scores;
-  float* gradients;
-  float* mask;
-  // Of all queries of the heads of one key head.
-  float* log_sum_exp;
-  float* delta;
-  float* query_gradients;  // per panel: width x panel columns
-  float* line;             // one converted row of output and its gradient
-};
 
 class Backward {
  public:
@@ -102,29 +37,19 @@ class Backward {
         result_(gradients),
         tools_(attention_tools(
             {query.dtype, key.dtype, value.dtype, out_gradient.dtype})),
-        columns_(tools_.gemm.panel_columns),
-        chunk_(kPanelsPerChunk * columns_),
-        group_(shape.heads / shape.kv_heads),
-        head_panels_(divide_up(shape.queries, columns_)),
-        padded_queries_(head_panels_ * columns_),
-        padded_width_(round_up(shape.width, columns_)),
-        padded_value_width_(round_up(shape.value_width, columns_)),
-        query_gradients_size_(group_ * head_panels_ * shape.width * columns_) {}
+        sizes_(shape, tools_) {}
 
   void run() const {
     const int64_t threads =
         at::in_parallel_region() ? 1 : at::get_num_threads();
     const auto heads = shape_.batch * shape_.kv_heads;
-    const auto blocks = divide_up(shape_.keys, kKeysPerBlock);
+    const auto blocks = divide_up(shape_.keys, kBackwardKeys);
     // Few heads: several tasks share one, each with some of its keys.
     const auto parts =
-        heads >= threads
-            ? 1
-            : std::clamp<int64_t>(
-                  divide_up(threads, heads), 1, std::max<int64_t>(blocks, 1));
+        std::max<int64_t>(1, std::min(divide_up(threads, heads), blocks));
     const auto tasks = heads * parts;
     float* query_parts =
-        parts == 1 ? nullptr : scratch<PartTag>(tasks * query_gradients_size_);
+        parts == 1 ? nullptr : scratch<PartTag>(tasks * sizes_.query_gradients);
     float* sinks = result_.sinks == nullptr
                        ? nullptr
                        : scratch<SinkTag>(shape_.batch * shape_.heads);
@@ -135,16 +60,17 @@ class Backward {
             task / parts,
             task % parts,
             parts,
-            query_parts == nullptr ? nullptr
-                                   : query_parts + task * query_gradients_size_,
+            query_parts == nullptr
+                ? nullptr
+                : query_parts + task * sizes_.query_gradients,
             sinks);
       }
     });
     for (int64_t head = 0; parts > 1 && head < heads; ++head) {
-      auto* total = query_parts + head * parts * query_gradients_size_;
+      auto* total = query_parts + head * parts * sizes_.query_gradients;
       for (int64_t part = 1; part < parts; ++part) {
-        for (int64_t i = 0; i < query_gradients_size_; ++i) {
-          total[i] += total[part * query_gradients_size_ + i];
+        for (int64_t i = 0; i < sizes_.query_gradients; ++i) {
+          total[i] += total[part * sizes_.query_gradients + i];
         }
       }
       write_query_gradients(head, total);
@@ -158,42 +84,6 @@ class Backward {
   }
 
  private:
-  Memory take(Arena& arena, float* query_gradients) const {
-    const auto steps = tools_.panels.steps;
-    const auto left = [&](int64_t rows, int64_t depth) {
-      return Packed::take(arena, rows, depth, tools_.gemm.panel_rows, steps);
-    };
-    const auto right = [&](int64_t rows, int64_t depth) {
-      return Packed::take(arena, rows, depth, columns_, steps);
-    };
-    const auto w = shape_.width;
-    const auto vw = shape_.value_width;
-    Memory m;
-    m.keys = left(kKeysPerBlock, w);
-    m.keys_by_width = left(w, kKeysPerBlock);
-    m.values = left(kKeysPerBlock, vw);
-    m.key_gradients = arena.take(kKeysPerBlock * padded_width_);
-    m.value_gradients = arena.take(kKeysPerBlock * padded_value_width_);
-    m.queries = right(chunk_, w);
-    m.out_gradients = right(chunk_, vw);
-    m.queries_by_width = right(w, chunk_);
-    m.out_gradients_by_width = right(vw, chunk_);
-    m.probabilities = left(kKeysPerBlock, chunk_);
-    m.score_gradients = left(kKeysPerBlock, chunk_);
-    m.probability_rows = arena.take(kKeysPerBlock * chunk_);
-    m.gradient_rows = arena.take(kKeysPerBlock * chunk_);
-    m.scores = arena.take(kKeysPerBlock * columns_);
-    m.gradients = arena.take(kKeysPerBlock * columns_);
-    m.mask = arena.take(kKeysPerBlock * columns_);
-    m.log_sum_exp = arena.take(group_ * padded_queries_);
-    m.delta = arena.take(group_ * padded_queries_);
-    m.line = arena.take(2 * (round_up(vw, 16) + 16));
-    m.query_gradients = query_gradients == nullptr
-                            ? arena.take(query_gradients_size_)
-                            : query_gradients;
-    return m;
-  }
-
   void run_task(
       int64_t head_index,
       int64_t part,
@@ -201,71 +91,38 @@ class Backward {
       float* query_gradients,
       float* sinks) const {
     Arena counting(nullptr);
-    take(counting, query_gradients);
+    take_backward_memory(counting, shape_, tools_, sizes_, query_gradients);
     Arena arena(scratch<TaskTag>(counting.used()));
-    const auto m = take(arena, query_gradients);
+    const auto m =
+        take_backward_memory(arena, shape_, tools_, sizes_, query_gradients);
     const auto batch = head_index / shape_.kv_heads;
     const auto kv_head = head_index % shape_.kv_heads;
-    std::fill_n(m.query_gradients, query_gradients_size_, 0.0f);
-    for (int64_t g = 0; g < group_; ++g) {
-      prepare_queries(batch, kv_head * group_ + g, g, m, sinks);
+    std::fill_n(m.query_gradients, sizes_.query_gradients, 0.0f);
+    for (int64_t g = 0; g < sizes_.group; ++g) {
+      const auto head = kv_head * sizes_.group + g;
+      const auto sink_gradient = prepare_queries(
+          shape_,
+          tools_,
+          sizes_,
+          m,
+          out_,
+          out_gradient_,
+          log_sum_exp_,
+          batch,
+          head,
+          g);
+      if (sinks != nullptr && part == 0) {
+        sinks[batch * shape_.heads + head] = sink_gradient;
+      }
     }
-    const auto blocks = divide_up(shape_.keys, kKeysPerBlock);
+    const auto blocks = divide_up(shape_.keys, kBackwardKeys);
     for (auto block = part; block < blocks; block += parts) {
-      const auto key = block * kKeysPerBlock;
-      const auto keys = std::min(kKeysPerBlock, shape_.keys - key);
+      const auto key = block * kBackwardKeys;
+      const auto keys = std::min(kBackwardKeys, shape_.keys - key);
       run_keys(batch, kv_head, key, keys, m);
     }
     if (parts == 1) {
       write_query_gradients(head_index, m.query_gradients);
-    }
-  }
-
-  // log_sum_exp in log2 and delta of all queries of one head.
-  void prepare_queries(
-      int64_t batch,
-      int64_t head,
-      int64_t g,
-      const Memory& m,
-      float* sinks) const {
-    constexpr float kInfinity = std::numeric_limits<float>::infinity();
-    const auto vw = shape_.value_width;
-    const auto stride = round_up(vw, 16) + 16;
-    float sink_gradient = 0.0f;
-    for (int64_t i = 0; i < padded_queries_; ++i) {
-      const auto at = g * padded_queries_ + i;
-      // exp2(score - inf) is zero: for padding, and where no key is seen.
-      m.log_sum_exp[at] = kInfinity;
-      m.delta[at] = 0.0f;
-      if (i >= shape_.queries) {
-        continue;
-      }
-      const auto lse =
-          log_sum_exp_[(batch * shape_.heads + head) * shape_.queries + i];
-      if (lse != -kInfinity) {
-        m.log_sum_exp[at] = lse * kLog2OfE;
-      }
-      auto* o = m.line;
-      auto* g_out = m.line + stride;
-      tools_.gemm.fp32.copy_rows(
-          head_rows(out_, batch, head, i, 1, vw), o, stride);
-      tools_.gemm.fp32.copy_rows(
-          head_rows(out_gradient_, batch, head, i, 1, vw), g_out, stride);
-      float sum[8] = {};
-      for (int64_t d = 0; d < stride - 8; d += 8) {
-        for (int j = 0; j < 8; ++j) {
-          sum[j] += o[d + j] * g_out[d + j];
-        }
-      }
-      for (const float x : sum) {
-        m.delta[at] += x;
-      }
-      if (sinks != nullptr) {
-        sink_gradient -= std::exp(shape_.sinks[head] - lse) * m.delta[at];
-      }
-    }
-    if (sinks != nullptr) {
-      sinks[batch * shape_.heads + head] = sink_gradient;
     }
   }
 
@@ -274,22 +131,23 @@ class Backward {
       int64_t kv_head,
       int64_t key,
       int64_t keys,
-      const Memory& m) const {
+      const BackwardMemory& m) const {
     const auto k = head_rows(key_, batch, kv_head, key, keys, shape_.width);
     m.keys.fill(tools_.panels, k);
     m.keys_by_width.fill(tools_.panels, swapped(k));
     m.values.fill(
         tools_.panels,
         head_rows(value_, batch, kv_head, key, keys, shape_.value_width));
-    std::fill_n(m.key_gradients, keys * padded_width_, 0.0f);
-    std::fill_n(m.value_gradients, keys * padded_value_width_, 0.0f);
-    for (int64_t g = 0; g < group_; ++g) {
-      for (int64_t q = 0; q < shape_.queries; q += chunk_) {
-        const auto queries = std::min(chunk_, shape_.queries - q);
+    std::fill_n(m.key_gradients, keys * sizes_.padded_width, 0.0f);
+    std::fill_n(m.value_gradients, keys * sizes_.padded_value_width, 0.0f);
+    for (int64_t g = 0; g < sizes_.group; ++g) {
+      for (int64_t q = 0; q < shape_.queries; q += sizes_.chunk) {
+        const auto queries = std::min(sizes_.chunk, shape_.queries - q);
         const auto span = visible_keys(shape_, batch, q, queries);
         const auto seen = std::min(keys, span.end - key);
         if (seen > 0 && key + keys > span.begin) {
-          run_chunk({batch, kv_head * group_ + g, q, queries}, g, key, seen, m);
+          run_chunk(
+              {batch, kv_head * sizes_.group + g, q, queries}, g, key, seen, m);
         }
       }
     }
@@ -300,7 +158,7 @@ class Backward {
         key,
         keys,
         m.key_gradients,
-        padded_width_,
+        sizes_.padded_width,
         shape_.width);
     write_rows(
         result_.value,
@@ -309,7 +167,7 @@ class Backward {
         key,
         keys,
         m.value_gradients,
-        padded_value_width_,
+        sizes_.padded_value_width,
         shape_.value_width);
   }
 
@@ -319,7 +177,7 @@ class Backward {
       int64_t g,
       int64_t key,
       int64_t seen,
-      const Memory& m) const {
+      const BackwardMemory& m) const {
     const auto q = head_rows(
         query_,
         chunk.batch,
@@ -338,12 +196,12 @@ class Backward {
     m.out_gradients.fill(tools_.panels, dout);
     m.queries_by_width.fill(tools_.panels, swapped(q));
     m.out_gradients_by_width.fill(tools_.panels, swapped(dout));
-    for (int64_t p = 0; p * columns_ < chunk.queries; ++p) {
+    for (int64_t p = 0; p * sizes_.columns < chunk.queries; ++p) {
       run_panel(
           {chunk.batch,
            chunk.head,
-           chunk.query + p * columns_,
-           std::min(columns_, chunk.queries - p * columns_)},
+           chunk.query + p * sizes_.columns,
+           std::min(sizes_.columns, chunk.queries - p * sizes_.columns)},
           p,
           g,
           key,
@@ -358,7 +216,7 @@ class Backward {
         chunk.queries,
         shape_.value_width,
         m.value_gradients,
-        padded_value_width_);
+        sizes_.padded_value_width);
     add_product(
         m.gradient_rows,
         m.score_gradients,
@@ -367,7 +225,7 @@ class Backward {
         chunk.queries,
         shape_.width,
         m.key_gradients,
-        padded_width_);
+        sizes_.padded_width);
   }
 
   void run_panel(
@@ -376,7 +234,7 @@ class Backward {
       int64_t g,
       int64_t key,
       int64_t seen,
-      const Memory& m) const {
+      const BackwardMemory& m) const {
     const auto steps = tools_.panels.steps;
     const auto product = [&](const Packed& left,
                              const Packed& right,
@@ -388,7 +246,7 @@ class Backward {
            left.stride,
            0,
            divide_up(depth, steps)},
-          {out, columns_, 0, 0, seen, columns_},
+          {out, sizes_.columns, 0, 0, seen, sizes_.columns},
           false,
           nullptr);
     };
@@ -399,30 +257,31 @@ class Backward {
     const auto rows_at = [&](float* rows) -> void* {
       return steps == 2 ? static_cast<void*>(
                               reinterpret_cast<c10::BFloat16*>(rows) +
-                              index * columns_)
-                        : rows + index * columns_;
+                              index * sizes_.columns)
+                        : rows + index * sizes_.columns;
     };
-    const auto query_at = g * padded_queries_ + panel.query;
+    const auto query_at = g * sizes_.padded_queries + panel.query;
     tools_.words.score_gradients(
         {m.scores,
          m.gradients,
          rows_at(m.probability_rows),
          rows_at(m.gradient_rows),
-         chunk_,
+         sizes_.chunk,
          seen,
          shape_.scale,
          log2_scale,
          m.log_sum_exp + query_at,
          m.delta + query_at});
-    auto* query_gradients =
-        m.query_gradients + query_at / columns_ * shape_.width * columns_;
+    auto* query_gradients = m.query_gradients + query_at / sizes_.columns *
+                                                    shape_.width *
+                                                    sizes_.columns;
     tools_.panels.multiply(
         {m.keys_by_width.panels,
          m.gradients,
          m.keys_by_width.stride,
          0,
          divide_up(seen, steps)},
-        {query_gradients, columns_, 0, 0, shape_.width, columns_},
+        {query_gradients, sizes_.columns, 0, 0, shape_.width, sizes_.columns},
         true,
         nullptr);
   }
@@ -440,7 +299,7 @@ class Backward {
     const auto steps = tools_.panels.steps;
     const auto dtype =
         steps == 2 ? c10::ScalarType::BFloat16 : c10::ScalarType::Float;
-    left.fill(tools_.panels, {rows, dtype, chunk_, 1, seen, queries});
+    left.fill(tools_.panels, {rows, dtype, sizes_.chunk, 1, seen, queries});
     tools_.panels.multiply(
         {left.panels,
          right.panels,
@@ -474,13 +333,14 @@ class Backward {
 
   void write_query_gradients(int64_t head_index, float* gradients) const {
     const auto batch = head_index / shape_.kv_heads;
-    const auto first_head = head_index % shape_.kv_heads * group_;
+    const auto first_head = head_index % shape_.kv_heads * sizes_.group;
     const auto& out = result_.query;
-    for (int64_t p = 0; p < group_ * head_panels_; ++p) {
-      const auto query = p % head_panels_ * columns_;
-      const auto offset = batch * out.batch_stride +
-                          (first_head + p / head_panels_) * out.head_stride +
-                          query * out.row_stride;
+    for (int64_t p = 0; p < sizes_.group * sizes_.head_panels; ++p) {
+      const auto query = p % sizes_.head_panels * sizes_.columns;
+      const auto offset =
+          batch * out.batch_stride +
+          (first_head + p / sizes_.head_panels) * out.head_stride +
+          query * out.row_stride;
       Epilogue epilogue{
           const_cast<void*>(advance(out.data, out.dtype, offset)),
           out.dtype,
@@ -488,12 +348,12 @@ class Backward {
           out.row_stride};
       epilogue.alpha = 1.0f;
       tools_.gemm.finish(
-          {gradients + p * shape_.width * columns_,
-           columns_,
+          {gradients + p * shape_.width * sizes_.columns,
+           sizes_.columns,
            0,
            0,
            shape_.width,
-           std::min(columns_, shape_.queries - query)},
+           std::min(sizes_.columns, shape_.queries - query)},
           epilogue);
     }
   }
@@ -507,14 +367,7 @@ class Backward {
   const float* const log_sum_exp_;
   const AttentionGradients& result_;
   const AttentionTools tools_;
-  const int64_t columns_;
-  const int64_t chunk_;
-  const int64_t group_;
-  const int64_t head_panels_;
-  const int64_t padded_queries_;
-  const int64_t padded_width_;
-  const int64_t padded_value_width_;
-  const int64_t query_gradients_size_;
+  const BackwardSizes sizes_;
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
-// The micro-kernel over packed panels, and the epilogue.
+// The micro-kernel over packed panels.
 #pragma once
 
 #include "host_kernels/gemm_kernels.h"
+#include "host_kernels/isa/finish.h"
 #include "host_kernels/isa/words.h"
 
 namespace neuron::host_kernels::NEURON_ISA_NAMESPACE {
@@ -96,101 +97,6 @@ PanelFunction panel_for(int rows) {
 #else
   return choose_panel<Words, kVectors, 1, 2, 3, 4>(rows);
 #endif
-}
-
-template <class Out, class Addend>
-void finish_row(
-    const float* sums,
-    int64_t count,
-    float scale,
-    const float* column_scale,
-    Out* out,
-    const Addend* addend,
-    float beta) {
-  for (int64_t j = 0; j < count; j += kLanes) {
-    const auto left = count - j;
-    auto value = load_some(sums + j, left) * broadcast(scale);
-    if (column_scale != nullptr) {
-      value = value * load_some(column_scale + j, left);
-    }
-    if (addend != nullptr) {
-      value = fma(load_some(addend + j, left), broadcast(beta), value);
-    }
-    store_some(out + j, value, left);
-  }
-}
-
-template <class Out, class Addend>
-void finish_typed(const Tile& tile, const Epilogue& e) {
-  constexpr int64_t kColumns = 64;
-  for (int64_t r = 0; r < tile.rows; ++r) {
-    const auto row = tile.row + r;
-    const auto* sums = tile.sums + r * tile.stride;
-    const float scale =
-        e.row_scale == nullptr ? e.alpha : e.alpha * e.row_scale[row];
-    auto* out = static_cast<Out*>(e.out) + row * e.out_row_stride +
-                tile.column * e.out_column_stride;
-    const auto* addend = e.addend == nullptr || e.beta == 0.0f
-                             ? nullptr
-                             : static_cast<const Addend*>(e.addend) +
-                                   row * e.addend_row_stride +
-                                   tile.column * e.addend_column_stride;
-    const auto* column_scale =
-        e.column_scale == nullptr ? nullptr : e.column_scale + tile.column;
-    if (e.out_column_stride == 1 &&
-        (addend == nullptr || e.addend_column_stride == 1)) {
-      finish_row(sums, tile.columns, scale, column_scale, out, addend, e.beta);
-      continue;
-    }
-    for (int64_t j = 0; j < tile.columns; j += kColumns) {
-      const auto count =
-          tile.columns - j < kColumns ? tile.columns - j : kColumns;
-      Out finished[kColumns];
-      Addend added[kColumns];
-      if (addend != nullptr) {
-        for (int64_t c = 0; c < count; ++c) {
-          added[c] = addend[(j + c) * e.addend_column_stride];
-        }
-      }
-      finish_row<Out, Addend>(
-          sums + j,
-          count,
-          scale,
-          column_scale == nullptr ? nullptr : column_scale + j,
-          finished,
-          addend == nullptr ? nullptr : added,
-          e.beta);
-      for (int64_t c = 0; c < count; ++c) {
-        out[(j + c) * e.out_column_stride] = finished[c];
-      }
-    }
-  }
-}
-
-template <class Out>
-void finish_out(const Tile& tile, const Epilogue& e) {
-  if (e.addend == nullptr || e.addend_dtype == e.out_dtype) {
-    return finish_typed<Out, Out>(tile, e);
-  }
-  switch (e.addend_dtype) {
-    case c10::ScalarType::BFloat16:
-      return finish_typed<Out, c10::BFloat16>(tile, e);
-    case c10::ScalarType::Half:
-      return finish_typed<Out, c10::Half>(tile, e);
-    default:
-      return finish_typed<Out, float>(tile, e);
-  }
-}
-
-inline void finish(const Tile& tile, const Epilogue& e) {
-  switch (e.out_dtype) {
-    case c10::ScalarType::BFloat16:
-      return finish_out<c10::BFloat16>(tile, e);
-    case c10::ScalarType::Half:
-      return finish_out<c10::Half>(tile, e);
-    default:
-      return finish_out<float>(tile, e);
-  }
 }
 
 template <class Words>
