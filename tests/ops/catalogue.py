@@ -32,14 +32,13 @@ SAMPLED_ONE_IN = 10
 SEED = 1234
 
 
-def is_sampled(name: str) -> bool:
-    """Whether this case belongs to the tenth that runs in every test run."""
-    return zlib.crc32(name.encode()) % SAMPLED_ONE_IN == 0
+def marked(kind: str, name: str, *values: Any, one_in: int = SAMPLED_ONE_IN) -> Any:
+    """A parameter set called `name`, with the markers of the test `kind` for it.
 
-
-def marked(kind: str, name: str, *values: Any) -> Any:
-    """A parameter set called `name`, with the markers of the test `kind` for it."""
-    marks = [] if is_sampled(f"{kind}:{name}") else [pytest.mark.sweep, pytest.mark.slow]
+    One case in `one_in`, always the same, runs in every test run; the others only in the sweep.
+    """
+    sampled = zlib.crc32(f"{kind}:{name}".encode()) % one_in == 0
+    marks = [] if sampled else [pytest.mark.sweep, pytest.mark.slow]
     reason = exception_for(kind, name)
     if reason is not None:
         marks.append(pytest.mark.skip(reason=reason))
@@ -52,10 +51,11 @@ def op_cases(
     *,
     dtypes: tuple[torch.dtype, ...] = DTYPES,
     where: Callable[[OpInfo], bool] = lambda op: True,
+    one_in: int = SAMPLED_ONE_IN,
 ) -> list[Any]:
     """Parameters (op, dtype) of a test over ops, in a fixed order."""
     return [
-        marked(kind, f"{op.formatted_name}-{str(dtype).removeprefix('torch.')}", op, dtype)
+        marked(kind, f"{op.formatted_name}-{str(dtype)[6:]}", op, dtype, one_in=one_in)
         for op in OPS
         if where(op)
         for dtype in dtypes

@@ -42,6 +42,26 @@ RANDOM = frozenset(
     }
 )
 
+# Modules that draw random numbers while training.
+RANDOM_MODULES = frozenset(
+    {
+        "nn.AlphaDropout",
+        "nn.Dropout",
+        "nn.Dropout1d",
+        "nn.Dropout2d",
+        "nn.Dropout3d",
+        "nn.FeatureAlphaDropout",
+        "nn.FractionalMaxPool2d",
+        "nn.FractionalMaxPool3d",
+        "nn.MultiheadAttention",
+        "nn.RReLU",
+        "nn.Transformer",
+        "nn.TransformerDecoderLayer",
+        "nn.TransformerEncoder",
+        "nn.TransformerEncoderLayer",
+    }
+)
+
 # Memory that nobody has written yet: only its metadata can be compared.
 UNINITIALISED = frozenset(
     {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
