@@ -118,7 +118,4 @@ void binary_rows(
     int64_t columns,
     double parameter);
 
-// Calls part(begin, end) on pieces of [0, count); inline when it is small.
-constexpr int64_t kGrain = 32768;
-
 }  // namespace neuron::host_kernels

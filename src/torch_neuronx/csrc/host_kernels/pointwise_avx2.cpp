@@ -34,6 +34,7 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #define CPU_CAPABILITY_AVX2
 #define CPU_CAPABILITY AVX2
+#include <ATen/cpu/vec/functional.h>
 #include <ATen/cpu/vec/vec.h>
 
 #define NEURON_ISA 1

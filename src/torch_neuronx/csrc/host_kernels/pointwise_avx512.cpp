@@ -36,6 +36,7 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #define CPU_CAPABILITY_AVX512
 #define CPU_CAPABILITY AVX512
+#include <ATen/cpu/vec/functional.h>
 #include <ATen/cpu/vec/vec.h>
 
 #define NEURON_ISA 2

@@ -1,0 +1,21 @@
+// Splitting elementwise work over PyTorch's threads.
+#pragma once
+
+#include <ATen/Parallel.h>
+
+namespace neuron::host_kernels {
+
+// ATen's: fewer elements than this are not worth a second thread.
+constexpr int64_t kGrain = 32768;
+
+// part(begin, end) on pieces of [0, count), in the caller when it is small.
+template <class F>
+void in_parts(int64_t count, F&& part) {
+  if (count <= kGrain) {
+    part(int64_t{0}, count);
+  } else {
+    at::parallel_for(0, count, kGrain, part);
+  }
+}
+
+}  // namespace neuron::host_kernels
