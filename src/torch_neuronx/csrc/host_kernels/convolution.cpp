@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "host_kernels/gemm.h"
 #include "host_kernels/gemm_paths.h"
@@ -17,6 +18,8 @@ namespace {
 // Elements of unfolded columns that are held at once.
 constexpr int64_t kColumnElements = 1 << 19;
 constexpr int64_t kFewestPositions = 64;
+// Smaller images share a product.
+constexpr int64_t kPositionsPerProduct = 512;
 // fp32 input gradients that a task adds to.
 constexpr int64_t kImageElements = 1 << 18;
 
@@ -24,6 +27,8 @@ struct ColumnTag;
 struct ImageTag;
 struct GradientTag;
 struct WeightTag;
+struct GatherTag;
+struct OutputTag;
 
 int64_t divide_up(int64_t x, int64_t step) { return (x + step - 1) / step; }
 
@@ -68,42 +73,137 @@ void run_tasks(int64_t count, Task task) {
   });
 }
 
-// unfold() on all threads that are free.
-void unfold_all(
+// Part of one image, or several whole ones side by side.
+struct PositionTile {
+  int64_t batch;
+  int64_t images;
+  int64_t begin;
+  int64_t count;  // per image
+
+  int64_t width() const { return images * count; }
+};
+
+// Cuts the positions of all images into tiles of about `depth` * width
+// elements.
+class Tiling {
+ public:
+  Tiling(const ConvolutionShape& shape, int64_t positions, int64_t depth)
+      : batch_(shape.batch), positions_(positions) {
+    const auto most = std::max(kFewestPositions, kColumnElements / depth);
+    per_image_ = divide_up(positions, most);
+    at_once_ = divide_up(positions, per_image_);
+    images_ = std::clamp<int64_t>(
+        std::min(most, kPositionsPerProduct) / positions, 1, batch_);
+  }
+  int64_t count() const { return divide_up(batch_, images_) * per_image_; }
+  PositionTile operator[](int64_t i) const {
+    const auto batch = i / per_image_ * images_;
+    const auto begin = i % per_image_ * at_once_;
+    return {
+        batch,
+        std::min(images_, batch_ - batch),
+        begin,
+        std::min(at_once_, positions_ - begin)};
+  }
+
+ private:
+  int64_t batch_;
+  int64_t positions_;
+  int64_t per_image_;
+  int64_t at_once_;
+  int64_t images_;
+};
+
+// The columns of a tile on all threads that are free, in thread memory.
+const void* unfold_tile(
     const ConvolutionShape& shape,
     const ImagesIn& images,
-    int64_t batch,
     int64_t first_channel,
-    const UnfoldRange& range,
-    void* columns,
-    int64_t stride) {
+    int64_t rows,
+    const PositionTile& tile) {
   const auto size = static_cast<int64_t>(c10::elementSize(images.dtype));
-  const auto* image = advance(
-      images.data,
-      images.dtype,
-      batch * images.batch_stride + first_channel * images.channel_stride);
-  const auto grain = std::max<int64_t>(1, (1 << 15) / range.count);
-  at::parallel_for(0, range.rows, grain, [&](int64_t begin, int64_t end) {
+  auto* columns =
+      scratch<ColumnTag>(divide_up(rows * tile.width() * size, sizeof(float)));
+  const auto grain = std::max<int64_t>(1, (1 << 15) / tile.width());
+  at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = 0; i < tile.images; ++i) {
+      unfold(
+          shape,
+          advance(
+              images.data,
+              images.dtype,
+              (tile.batch + i) * images.batch_stride +
+                  first_channel * images.channel_stride),
+          images.dtype,
+          images.channel_stride,
+          images.position_stride,
+          {begin, end - begin, tile.begin, tile.count},
+          reinterpret_cast<char*>(columns) +
+              (begin * tile.width() + i * tile.count) * size,
+          tile.width());
+    }
+  });
+  return columns;
+}
+
+// channels x positions of a tile: as they lie, or side by side if they are of
+// several images.
+MatrixIn tile_of(
+    const ImagesIn& images,
+    int64_t first_channel,
+    int64_t channels,
+    const Spatial& size,
+    const PositionTile& tile) {
+  const auto offset = tile.batch * images.batch_stride +
+                      first_channel * images.channel_stride +
+                      tile.begin * images.position_stride;
+  if (tile.images == 1) {
+    return {
+        advance(images.data, images.dtype, offset),
+        images.dtype,
+        0,
+        images.channel_stride,
+        images.position_stride};
+  }
+  ConvolutionShape identity;
+  identity.input = identity.output = size;
+  const auto bytes = static_cast<int64_t>(c10::elementSize(images.dtype));
+  auto* gathered = scratch<GatherTag>(
+      divide_up(channels * tile.width() * bytes, sizeof(float)));
+  for (int64_t i = 0; i < tile.images; ++i) {
     unfold(
-        shape,
-        image,
+        identity,
+        advance(images.data, images.dtype, offset + i * images.batch_stride),
         images.dtype,
         images.channel_stride,
         images.position_stride,
-        {range.first_row + begin, end - begin, range.begin, range.count},
-        static_cast<char*>(columns) + begin * stride * size,
-        stride);
-  });
+        {0, channels, tile.begin, tile.count},
+        reinterpret_cast<char*>(gathered) + i * tile.count * bytes,
+        tile.width());
+  }
+  return {gathered, images.dtype, 0, tile.width(), 1};
 }
 
-void* column_memory(c10::ScalarType dtype, int64_t count) {
-  const auto bytes = count * static_cast<int64_t>(c10::elementSize(dtype));
-  return scratch<ColumnTag>(divide_up(bytes, sizeof(float)));
-}
-
-int64_t positions_at_once(int64_t positions, int64_t depth) {
-  const auto most = std::max(kFewestPositions, kColumnElements / depth);
-  return divide_up(positions, divide_up(positions, most));
+Epilogue epilogue_to(
+    const ImagesOut& images,
+    int64_t batch,
+    int64_t channel,
+    int64_t position,
+    const ArrayIn& bias) {
+  const auto offset = batch * images.batch_stride +
+                      channel * images.channel_stride +
+                      position * images.position_stride;
+  return {
+      const_cast<void*>(advance(images.data, images.dtype, offset)),
+      images.dtype,
+      images.channel_stride,
+      images.position_stride,
+      advance(bias.data, bias.dtype, channel),
+      bias.dtype,
+      1,
+      0,
+      1.0f,
+      bias.data == nullptr ? 0.0f : 1.0f};
 }
 
 }  // namespace
@@ -115,71 +215,50 @@ void convolution_forward(
     const ArrayIn& bias,
     const ImagesOut& output) {
   const Group group(shape);
-  GemmArgs product;
-  product.m = group.out;
-  product.k = group.depth;
-  product.addend = {bias.data, bias.dtype, 0, 1, 0};
-  product.beta = bias.data == nullptr ? 0.0f : 1.0f;
-  const auto at_group = [&](GemmArgs& args, int64_t g) {
+  const bool pointwise = is_pointwise(shape);
+  const Tiling tiling(shape, group.positions, group.depth);
+  const auto tiles = tiling.count();
+  run_tasks(shape.groups * tiles, [&](int64_t task) {
+    const auto g = task / tiles;
+    const auto tile = tiling[task % tiles];
     const auto channel = g * group.out;
+    GemmArgs args;
+    args.m = group.out;
+    args.n = tile.width();
+    args.k = group.depth;
     args.a = {
         advance(weight.data, weight.dtype, channel * group.depth),
         weight.dtype,
         0,
         group.depth,
         1};
-    args.addend.data = advance(bias.data, bias.dtype, channel);
-  };
-  const auto out_at = [&](int64_t b, int64_t g, int64_t position) {
-    const auto offset = b * output.batch_stride +
-                        g * group.out * output.channel_stride +
-                        position * output.position_stride;
-    return MatrixOut{
-        const_cast<void*>(advance(output.data, output.dtype, offset)),
-        output.dtype,
-        output.batch_stride,
-        output.channel_stride,
-        output.position_stride};
-  };
-  if (is_pointwise(shape)) {
-    for (int64_t g = 0; g < shape.groups; ++g) {
-      auto args = product;
-      at_group(args, g);
-      args.batch = shape.batch;
-      args.n = group.positions;
-      args.b = {
-          advance(input.data, input.dtype, g * group.in * input.channel_stride),
-          input.dtype,
-          input.batch_stride,
-          input.channel_stride,
-          input.position_stride};
-      args.out = out_at(0, g, 0);
+    args.b =
+        pointwise
+            ? tile_of(input, g * group.in, group.in, shape.input, tile)
+            : MatrixIn{
+                  unfold_tile(shape, input, g * group.in, group.depth, tile),
+                  input.dtype,
+                  0,
+                  tile.width(),
+                  1};
+    if (tile.images == 1) {
+      const auto to =
+          epilogue_to(output, tile.batch, channel, tile.begin, bias);
+      args.out = {
+          to.out, to.out_dtype, 0, to.out_row_stride, to.out_column_stride};
+      args.addend = {to.addend, to.addend_dtype, 0, 1, 0};
+      args.beta = to.beta;
       gemm(args);
+      return;
     }
-    return;
-  }
-  const auto at_once = positions_at_once(group.positions, group.depth);
-  const auto tiles = divide_up(group.positions, at_once);
-  run_tasks(shape.batch * shape.groups * tiles, [&](int64_t task) {
-    const auto b = task / tiles / shape.groups;
-    const auto g = task / tiles % shape.groups;
-    const auto begin = task % tiles * at_once;
-    const auto count = std::min(at_once, group.positions - begin);
-    auto* columns = column_memory(input.dtype, group.depth * count);
-    unfold_all(
-        shape,
-        input,
-        b,
-        g * group.in,
-        {0, group.depth, begin, count},
-        columns,
-        count);
-    auto args = product;
-    at_group(args, g);
-    args.n = count;
-    args.b = {columns, input.dtype, 0, count, 1};
-    args.out = out_at(b, g, begin);
+    auto* sums = scratch<OutputTag>(group.out * tile.width());
+    args.out = {sums, c10::ScalarType::Float, 0, tile.width(), 1};
     gemm(args);
+    for (int64_t i = 0; i < tile.images; ++i) {
+      kernel_table().gemm.finish(
+          {sums + i * tile.count, tile.width(), 0, 0, group.out, tile.count},
+          epilogue_to(output, tile.batch + i, channel, 0, bias));
+    }
   });
 }
 
@@ -191,65 +270,67 @@ void convolution_input_gradient(
     const ImagesOut& input_gradient) {
   const Group group(shape);
   const auto input_size = volume(shape.input);
-  // Whole channels of input per task, so that tasks add to their own memory.
-  const auto channels = std::clamp<int64_t>(
-      kImageElements / std::max<int64_t>(1, input_size), 1, group.in);
+  if (input_size == 0) {
+    return;
+  }
+  // A task adds to its own memory: whole channels of whole images.
+  const auto images = std::clamp<int64_t>(
+      kPositionsPerProduct / std::max<int64_t>(1, group.positions),
+      1,
+      shape.batch);
+  const auto channels =
+      std::clamp<int64_t>(kImageElements / (input_size * images), 1, group.in);
   const auto chunks = divide_up(group.in, channels);
-  run_tasks(shape.batch * shape.groups * chunks, [&](int64_t task) {
-    const auto b = task / chunks / shape.groups;
+  const auto batches = divide_up(shape.batch, images);
+  run_tasks(batches * shape.groups * chunks, [&](int64_t task) {
+    const auto batch = task / chunks / shape.groups * images;
     const auto g = task / chunks % shape.groups;
     const auto first = task % chunks * channels;
     const auto count = std::min(channels, group.in - first);
     const auto rows = count * group.taps;
-    auto* image = scratch<ImageTag>(count * input_size);
-    std::fill_n(image, count * input_size, 0.0f);
-    const auto at_once = positions_at_once(group.positions, rows);
-    auto* columns = scratch<GradientTag>(rows * at_once);
-    for (int64_t at = 0; at < group.positions; at += at_once) {
-      const auto positions = std::min(at_once, group.positions - at);
-      const auto weight_offset =
-          (g * group.out * group.in + first) * group.taps;
-      const auto gradient_offset =
-          b * output_gradient.batch_stride +
-          g * group.out * output_gradient.channel_stride +
-          at * output_gradient.position_stride;
+    auto part = shape;
+    part.batch = std::min(images, shape.batch - batch);
+    const auto image_size = count * input_size;
+    auto* image = scratch<ImageTag>(part.batch * image_size);
+    std::fill_n(image, part.batch * image_size, 0.0f);
+    const Tiling tiling(part, group.positions, rows);
+    for (int64_t t = 0; t < tiling.count(); ++t) {
+      auto tile = tiling[t];
+      const auto first_image = tile.batch;
+      tile.batch += batch;
+      auto* columns = scratch<OutputTag>(rows * tile.width());
       GemmArgs args;
       args.m = rows;
-      args.n = positions;
+      args.n = tile.width();
       args.k = group.out;
       args.a = {
-          advance(weight.data, weight.dtype, weight_offset),
+          advance(
+              weight.data,
+              weight.dtype,
+              (g * group.out * group.in + first) * group.taps),
           weight.dtype,
           0,
           1,
           group.depth};
-      args.b = {
-          advance(output_gradient.data, output_gradient.dtype, gradient_offset),
-          output_gradient.dtype,
-          0,
-          output_gradient.channel_stride,
-          output_gradient.position_stride};
-      args.out = {columns, c10::ScalarType::Float, 0, positions, 1};
+      args.b = tile_of(
+          output_gradient, g * group.out, group.out, shape.output, tile);
+      args.out = {columns, c10::ScalarType::Float, 0, tile.width(), 1};
       gemm(args);
-      fold_add(shape, columns, positions, {0, rows, at, positions}, image);
+      for (int64_t i = 0; i < tile.images; ++i) {
+        fold_add(
+            shape,
+            columns + i * tile.count,
+            tile.width(),
+            {0, rows, tile.begin, tile.count},
+            image + (first_image + i) * image_size);
+      }
     }
-    const auto channel = g * group.in + first;
-    const auto offset = b * input_gradient.batch_stride +
-                        channel * input_gradient.channel_stride;
-    Epilogue epilogue{
-        const_cast<void*>(
-            advance(input_gradient.data, input_gradient.dtype, offset)),
-        input_gradient.dtype,
-        input_gradient.channel_stride,
-        input_gradient.position_stride,
-        advance(bias.data, bias.dtype, channel),
-        bias.dtype,
-        1,
-        0,
-        1.0f,
-        bias.data == nullptr ? 0.0f : 1.0f};
-    kernel_table().gemm.finish(
-        {image, input_size, 0, 0, count, input_size}, epilogue);
+    for (int64_t i = 0; i < part.batch; ++i) {
+      kernel_table().gemm.finish(
+          {image + i * image_size, input_size, 0, 0, count, input_size},
+          epilogue_to(
+              input_gradient, batch + i, g * group.in + first, 0, bias));
+    }
   });
 }
 
@@ -260,51 +341,38 @@ void convolution_weight_gradient(
     void* weight_gradient,
     c10::ScalarType weight_dtype) {
   const Group group(shape);
-  const auto at_once = positions_at_once(group.positions, group.depth);
-  const auto tiles = divide_up(group.positions, at_once);
+  const Tiling tiling(shape, group.positions, group.depth);
   const bool pointwise = is_pointwise(shape);
+  const auto size = group.out * group.depth;
   run_tasks(shape.groups, [&](int64_t g) {
-    auto* sums = scratch<WeightTag>(group.out * group.depth);
-    std::fill_n(sums, group.out * group.depth, 0.0f);
-    for (int64_t task = 0; task < shape.batch * tiles; ++task) {
-      const auto b = task / tiles;
-      const auto begin = task % tiles * at_once;
-      const auto count = std::min(at_once, group.positions - begin);
+    auto* sums = scratch<WeightTag>(size);
+    std::fill_n(sums, size, 0.0f);
+    for (int64_t t = 0; t < tiling.count(); ++t) {
+      const auto tile = tiling[t];
       GemmArgs args;
       args.m = group.out;
       args.n = group.depth;
-      args.k = count;
-      const auto gradient_offset =
-          b * output_gradient.batch_stride +
-          g * group.out * output_gradient.channel_stride +
-          begin * output_gradient.position_stride;
-      args.a = {
-          advance(output_gradient.data, output_gradient.dtype, gradient_offset),
-          output_gradient.dtype,
-          0,
-          output_gradient.channel_stride,
-          output_gradient.position_stride};
-      if (pointwise) {
-        const auto offset = b * input.batch_stride +
-                            g * group.in * input.channel_stride +
-                            begin * input.position_stride;
+      args.k = tile.width();
+      args.a = tile_of(
+          output_gradient, g * group.out, group.out, shape.output, tile);
+      if (!pointwise) {
         args.b = {
-            advance(input.data, input.dtype, offset),
+            unfold_tile(shape, input, g * group.in, group.depth, tile),
             input.dtype,
             0,
-            input.position_stride,
-            input.channel_stride};
+            1,
+            tile.width()};
+      } else if (tile.images == 1) {
+        args.b = tile_of(input, g * group.in, group.in, shape.input, tile);
+        std::swap(args.b.row_stride, args.b.column_stride);
       } else {
-        auto* columns = column_memory(input.dtype, group.depth * count);
-        unfold_all(
-            shape,
-            input,
-            b,
-            g * group.in,
-            {0, group.depth, begin, count},
-            columns,
-            count);
-        args.b = {columns, input.dtype, 0, 1, count};
+        // tile_of's memory holds the gradients.
+        args.b = {
+            unfold_tile(shape, input, g * group.in, group.in, tile),
+            input.dtype,
+            0,
+            1,
+            tile.width()};
       }
       args.out = {sums, c10::ScalarType::Float, 0, group.depth, 1};
       args.addend = {sums, c10::ScalarType::Float, 0, group.depth, 1};
@@ -312,8 +380,7 @@ void convolution_weight_gradient(
       gemm(args);
     }
     Epilogue epilogue{
-        const_cast<void*>(advance(
-            weight_gradient, weight_dtype, g * group.out * group.depth)),
+        const_cast<void*>(advance(weight_gradient, weight_dtype, g * size)),
         weight_dtype,
         group.depth,
         1};
