@@ -131,6 +131,8 @@ class Program:
     """What the kernel returned, with tensors as views."""
     findings: list[Finding] = field(default_factory=list)
     num_instructions: int = 0
+    incomplete: set[int] = field(default_factory=set)
+    """On-chip allocations of which unwritten elements may be read."""
 
     def instructions(self) -> Iterator[NkiInstruction]:
         """All instructions in program order, loop bodies once."""

@@ -182,7 +182,6 @@ RULES: dict[str, Rule] = {
     ),
     "nc_stream_shuffle": Rule(
         engines=(_V,),
-        same_partitions=("dst", "src"),
         same_elements=("dst", "src"),
         same_dtype=("dst", "src"),
         partial_output=True,

@@ -42,6 +42,7 @@ class Verifier:
         self._accumulated: dict[int, Written] = {}
         self._scope: dict[int, object] = {}
         self.scope: object = None
+        self.incomplete: set[int] = set()
 
     # Allocation
 
@@ -229,6 +230,7 @@ class Verifier:
                     "for example with nisa.memset or nisa.dma_copy."
                 )
             if state is not True:
+                self.incomplete.add(tensor.storage.index)
                 self._warn(
                     "uninitialized_read",
                     f"nisa.{instruction.opcode} reads {tensor!r}, of which some elements were "
@@ -270,6 +272,10 @@ class Verifier:
             index = tensor.storage.index
             written = self._written[index]
             if written is not None:
+                if (tensor.is_indirect() or RULES[instruction.opcode].partial_output) and (
+                    not written.everything
+                ):
+                    self.incomplete.add(index)
                 written.add(tensor)
             done = self._accumulated.get(index)
             if done is not None:
@@ -284,6 +290,7 @@ class Verifier:
 
     def finish(self, program: Program) -> None:
         """Checks that need the whole program."""
+        program.incomplete = self.incomplete
         self.findings.extend(check_capacity(program))
         self.findings.extend(check_overlap(program))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,23 @@ _FRESH_INTEGER = 4  # what the public simulator shows in integer memory that not
 
 
 def fresh(storage: Storage) -> Bytes:
-    """Memory as the device leaves it: NaN, or a recognisable integer."""
-    row = dtypes.row(storage.dtype)
+    """New memory as the device leaves it: NaN, or a recognisable integer."""
+    return fresh_bytes(storage).copy()
+
+
+@functools.lru_cache(maxsize=64)
+def _pattern(dtype: str, elements: int) -> Bytes:
+    row = dtypes.row(dtype)
     if row.kind == "float":
-        values = np.full(storage.elements, np.nan, np.float32).astype(row.numpy)
+        values = np.full(elements, np.nan, np.float32).astype(row.numpy)
     else:
-        values = np.full(storage.elements, _FRESH_INTEGER, row.numpy)
+        values = np.full(elements, _FRESH_INTEGER, row.numpy)
     return values.view(np.uint8)
+
+
+def fresh_bytes(storage: Storage) -> Bytes:
+    """The bytes of unwritten memory, to be copied."""
+    return _pattern(storage.dtype, storage.elements)
 
 
 class SharedMemory:
@@ -60,7 +71,7 @@ class Machine:
         self.shared = shared if shared is not None else SharedMemory()
         self.arguments = arguments if arguments is not None else {}
         self.memory: dict[int, Bytes] = {}
-        self.registers: dict[int, int] = {}
+        self.registers = np.zeros(16, np.int64)
         self.accumulators = {
             Engine.vector: np.zeros(PARTITIONS, np.float32),
             Engine.scalar: np.zeros(PARTITIONS, np.float32),
@@ -90,14 +101,22 @@ class Machine:
     def value(self, operand: int | float | NkiScalar) -> Any:
         """A number, or the value of a register."""
         if isinstance(operand, NkiScalar):
-            return self.registers.get(operand.index, 0)
+            return int(self.registers[operand.index])
         return operand
 
     def set_register(self, register: NkiScalar, value: int) -> None:
         """Store a value, wrapped to the register's width."""
         bits = 64 if register.dtype == "int64" else 32
         half = 1 << (bits - 1)
+        self.grow_registers(register.index + 1)
         self.registers[register.index] = (int(value) + half) % (1 << bits) - half
+
+    def grow_registers(self, count: int) -> None:
+        """Have at least `count` registers."""
+        if count > self.registers.size:
+            more = np.zeros(2 * count, np.int64)
+            more[: self.registers.size] = self.registers
+            self.registers = more
 
     # Tensors
 
@@ -125,7 +144,7 @@ class Machine:
 
     def _index(self, index: NkiTensor | NkiScalar) -> int:
         if isinstance(index, NkiScalar):
-            return self.registers.get(index.index, 0)
+            return int(self.registers[index.index])
         return int(self.array(index).reshape(-1)[0])
 
     def addresses(self, tensor: NkiTensor) -> tuple[npt.NDArray[np.int64], Array]:

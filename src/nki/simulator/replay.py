@@ -1,12 +1,21 @@
-"""Replay of a specialised kernel: everything that can be decided once is decided here."""
+"""Replay of a specialised kernel: what can be decided once was decided in `plan`."""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
+from typing import Any
 
-from nki.program.ir import Program
-from nki.simulator.memory import Machine
-from nki.simulator.run import run
+import numpy as np
+
+from nki.errors import DeviceTrapError
+from nki.program.enums import engine as Engine
+from nki.program.ir import Loop, NkiInstruction, Program
+from nki.simulator import native
+from nki.simulator.exchange import MEETING
+from nki.simulator.memory import Bytes, Machine, fresh_bytes
+from nki.simulator.plan import Fresh, Plan, Step, Stretch, plan
+from nki.simulator.run import Steps, execute, prepare, run, run_together
 
 
 class Replay:
@@ -14,7 +23,108 @@ class Replay:
 
     def __init__(self, programs: Sequence[Program]) -> None:
         self.programs = list(programs)
+        self._plans: list[Plan] | None = None
+        self._arenas: list[list[Bytes]] = []
 
     def run(self, machines: Sequence[Machine]) -> None:
         """Execute on fresh machines whose arguments are bound."""
-        run(self.programs, machines)
+        if not native.available():
+            run(self.programs, machines)
+            return
+        if self._plans is None:
+            self._plans = [plan(program) for program in self.programs]
+        arenas = (
+            self._arenas.pop()
+            if self._arenas
+            else [np.empty(item.arena_bytes + 64, np.uint8) for item in self._plans]
+        )
+        cores = [
+            _Core(item, machine, memory)
+            for item, machine, memory in zip(self._plans, machines, arenas, strict=True)
+        ]
+        run_together([core.steps(core.plan.steps) for core in cores], machines)
+        self._arenas.append(arenas)
+
+
+class _Core:
+    """One core's plan bound to a machine and its memory."""
+
+    def __init__(self, item: Plan, machine: Machine, arena: Bytes) -> None:
+        self.plan = item
+        self.machine = machine
+        program = item.program
+        prepare(machine, program)
+        machine.grow_registers(program.num_registers)
+        skip = -arena.ctypes.data % 64
+        for storage in program.storages:
+            at = item.offsets.get(storage.index)
+            if at is not None and storage.index not in machine.memory:
+                begin = skip + at
+                machine.memory[storage.index] = arena[begin : begin + storage.num_bytes]
+        self._bases = (ctypes.c_void_p * max(len(program.storages), 1))()
+        for storage in program.storages:
+            self._point(storage.index)
+        self._core: Any = native.library()
+        self._sgemm = native.sgemm()
+
+    def _point(self, index: int) -> None:
+        memory = self.machine.memory.get(index)
+        if memory is not None:
+            self._bases[index] = memory.ctypes.data
+
+    def steps(self, items: Sequence[Step]) -> Steps:
+        """Run; pause at each instruction where cores meet."""
+        machine = self.machine
+        for item in items:
+            if isinstance(item, Stretch):
+                self._native(item)
+            elif isinstance(item, NkiInstruction):
+                if item.opcode in MEETING:
+                    yield item
+                else:
+                    execute(machine, item)
+            elif isinstance(item, Fresh):
+                self._fresh(item)
+            elif isinstance(item.loop, Loop):
+                loop = item.loop
+                bounds = [int(machine.value(v)) for v in (loop.lower, loop.upper, loop.step)]
+                for value in range(*bounds):
+                    machine.set_register(loop.counter, value)
+                    yield from self.steps(item.body)
+            else:
+                while machine.value(item.loop.condition) != 0:
+                    yield from self.steps(item.body)
+
+    def _fresh(self, item: Fresh) -> None:
+        storage = item.storage
+        memory = self.machine.memory.get(storage.index)
+        if memory is None or not storage.buffer.on_chip:
+            self.machine.allocate(storage)
+            self._point(storage.index)
+            return
+        memory[:] = fresh_bytes(storage)
+        self.machine.products.pop(storage.index, None)
+        self.machine.product_mask_for(storage)
+
+    def _native(self, stretch: Stretch) -> None:
+        machine = self.machine
+        code = self.plan.code
+        end = self._core.neuron_nki_run(
+            code.ctypes.data,
+            stretch.begin,
+            stretch.end,
+            ctypes.addressof(self._bases),
+            machine.registers.ctypes.data,
+            machine.accumulators[Engine.vector].ctypes.data,
+            machine.accumulators[Engine.scalar].ctypes.data,
+            self._sgemm,
+        )
+        if end != stretch.end:
+            self._trap(self.plan.sources[end])
+
+    def _trap(self, instruction: NkiInstruction) -> None:
+        execute(self.machine, instruction)  # the same access in NumPy names the index
+        raise DeviceTrapError(
+            f"nisa.{instruction.opcode}: a run-time index is out of bounds.",
+            source=instruction.source,
+        )

@@ -75,12 +75,19 @@ def _decided_while_running(allocation: Allocation, block: Block) -> bool:
 
 
 def run(programs: Sequence[Program], machines: Sequence[Machine]) -> None:
-    """Run one program on each machine until all end."""
-    running: dict[int, Steps] = {}
-    waiting: dict[int, NkiInstruction] = {}
-    for core, (program, machine) in enumerate(zip(programs, machines, strict=True)):
+    """Run one program on each machine until all end, with NumPy."""
+    for program, machine in zip(programs, machines, strict=True):
         prepare(machine, program)
-        running[core] = steps(machine, program.body)
+        machine.grow_registers(program.num_registers)
+    run_together(
+        [steps(m, program.body) for program, m in zip(programs, machines, strict=True)], machines
+    )
+
+
+def run_together(cores: Sequence[Steps], machines: Sequence[Machine]) -> None:
+    """Advance all cores, letting them exchange data where they meet."""
+    running = dict(enumerate(cores))
+    waiting: dict[int, NkiInstruction] = {}
     while running:
         for core in list(running):
             if core in waiting:
@@ -91,9 +98,9 @@ def run(programs: Sequence[Program], machines: Sequence[Machine]) -> None:
                 del running[core]
         if not running:
             return
-        ready = can_meet(waiting, len(programs))
+        ready = can_meet(waiting, len(machines))
         if not ready:
-            raise _deadlock(waiting, len(programs))
+            raise _deadlock(waiting, len(machines))
         exchange({core: (machines[core], waiting[core]) for core in ready})
         for core in ready:
             del waiting[core]
