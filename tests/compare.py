@@ -86,7 +86,9 @@ def _check(actual: Any, expected: Any, rules: _Rules, path: tuple[Any, ...], whe
     elif isinstance(expected, torch.device):
         assert isinstance(actual, torch.device), f"{where}: {actual!r} is not a device"
     elif rules.values:
-        assert type(actual) is type(expected), f"{where}: {actual!r} where the CPU gives a {expected!r}"
+        assert type(actual) is type(expected), (
+            f"{where}: {actual!r} where the CPU gives a {expected!r}"
+        )
         assert actual == expected or (actual != actual and expected != expected), (
             f"{where}: {actual!r}, CPU {expected!r}"
         )
@@ -191,7 +193,9 @@ def _check_values(
     if same_bits(ours, theirs):
         return
     exact = truth() if expected.dtype.is_floating_point or expected.dtype.is_complex else None
-    assert exact is not None, f"{where}: other bits than the CPU; {_first_differences(ours, theirs)}"
+    assert exact is not None, (
+        f"{where}: other bits than the CPU; {_first_differences(ours, theirs)}"
+    )
     problem = farther_than(ours, theirs, host(exact))
     assert problem is None, f"{where}: {problem}; {_first_differences(ours, theirs)}"
 
@@ -233,5 +237,7 @@ def _first_differences(actual: Tensor, expected: Tensor, count: int = 3) -> str:
         actual, expected = torch.view_as_real(actual), torch.view_as_real(expected)
     different = (actual != expected) & ~((actual != actual) & (expected != expected))
     places = different.nonzero()[:count].tolist()
-    shown = ", ".join(f"{p}: {actual[tuple(p)].item()} != {expected[tuple(p)].item()}" for p in places)
+    shown = ", ".join(
+        f"{p}: {actual[tuple(p)].item()} != {expected[tuple(p)].item()}" for p in places
+    )
     return f"{int(different.sum())} of {different.numel()} differ ({shown or 'signs of zero'})"

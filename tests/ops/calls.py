@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from compare import assert_same
 from torch import Tensor
 from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils._pytree import tree_leaves
 
+from compare import assert_same
 from ops.catalogue import SEED
 from ops.under_test import DEVICE, Placement, Truth
 
@@ -61,7 +61,9 @@ def outcome_of(function: Callable[..., Any], arguments: Arguments) -> Outcome:
 def without_device_names(message: str) -> str:
     """The first lines of an error, up to what names a device, a backend or a C++ place."""
     message = message.split("\nException raised from")[0]
-    message = re.sub(r"\b(neuron|cpu|privateuseone|privateuse1)(:\d+)?\b", "DEVICE", message, flags=re.I)
+    message = re.sub(
+        r"\b(neuron|cpu|privateuseone|privateuse1)(:\d+)?\b", "DEVICE", message, flags=re.IGNORECASE
+    )
     message = re.sub(r"\bSparse(CPU|neuron|PrivateUse1)", "SparseDEVICE", message)
     message = re.sub(r"torch\.(DEVICE\.)?(\w*Tensor)\b", r"torch.\2", message)
     return re.sub(r"0x[0-9a-f]+", "ADDRESS", message)
@@ -107,9 +109,9 @@ def check_call(
         given: its arguments on the CPU; not changed.
         values: compare values; off for random and uninitialised results.
         truth: the float64 result may decide where bits differ.
-        shift: storage offset added to each argument on the device.
+        shift: storage offset added to each argument.
     """
-    theirs_given = given.placed(Placement("cpu"))
+    theirs_given = given.placed(Placement("cpu", shift=shift))
     ours_given = given.placed(Placement(shift=shift))
     versions = [None if t.is_inference() else t._version for t in theirs_given.tensors()]
     theirs = outcome_of(function, theirs_given)

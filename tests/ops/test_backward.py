@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from compare import assert_same
 from torch import Tensor
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils._pytree import tree_leaves
 
+from compare import assert_same
 from ops.calls import Arguments, Outcome, assert_same_error, outcome_of
 from ops.catalogue import op_cases, samples_of
 from ops.exceptions import RANDOM, UNINITIALISED

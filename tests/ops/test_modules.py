@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from compare import assert_same
 from torch import Tensor, nn
 from torch.testing._internal.common_modules import ModuleInfo, ModuleInput, module_db
 from torch.utils._pytree import tree_leaves
 
+from compare import assert_same
 from ops.calls import Arguments, outcome_of
 from ops.catalogue import SEED, marked
 from ops.exceptions import RANDOM_MODULES

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from compare import assert_same
 from torch import Tensor
 from torch.testing._internal.common_optimizers import OptimizerInfo, OptimizerInput, optim_db
 
+from compare import assert_same
 from ops.catalogue import SEED, marked
 from ops.under_test import DEVICE
 
