@@ -81,7 +81,14 @@ TEST(empty_cache_keeps_memory_mapped_until_queued_work_used_it) {
   hold(side, gate);
   side.submit(Task([memory] { std::memset(memory.data, 1, 4 * kMiB); }));
   release(memory.block);
-  std::thread cleaner([] { empty_cache(0); });
+  std::atomic<bool> is_empty{false};
+  std::thread cleaner([&] {
+    empty_cache(0);
+    is_empty = true;
+  });
+  // Time to do it wrong.
+  test::spin_for(std::chrono::milliseconds(10));
+  CHECK(!is_empty);
   gate.open();
   cleaner.join();
   CHECK_EQUAL(memory_stats(0).reserved_bytes[0].current, 0);

@@ -271,6 +271,28 @@ TEST(memory_fraction_limits_what_is_reserved) {
   }
 }
 
+TEST(memory_that_the_host_lacks_is_an_error_not_a_kill) {
+  const size_t too_much = available_host_memory() + 1024 * kMiB;
+  configure(machine(1, int64_t{1} << 50));
+  const auto text = MESSAGE_OF(OutOfMemory, allocate(0, too_much, 0));
+  CHECK_CONTAINS(text, "this host has not that much memory");
+  CHECK_CONTAINS(text, "NEURON_DRIVER=dry");
+  CHECK_EQUAL(reserved_bytes(), 0);
+  allocate(0, 1000, 0);
+}
+
+OutOfMemory::Facts seen_facts{};
+
+TEST(out_of_memory_hook_sees_the_facts_and_may_use_the_allocator) {
+  configure(machine(1, static_cast<int64_t>(64 * kMiB)));
+  set_out_of_memory_hook([](const OutOfMemory::Facts& facts) {
+    seen_facts = facts;
+    release(allocate(0, 1000, 0).block);
+  });
+  (void)MESSAGE_OF(OutOfMemory, allocate(0, 65 * kMiB, 0));
+  CHECK_EQUAL(seen_facts.requested, static_cast<int64_t>(65 * kMiB));
+}
+
 TEST(memory_of_devices_is_counted_apart) {
   configure(machine(2, static_cast<int64_t>(64 * kMiB)));
   allocate(0, 60 * kMiB, 0);

@@ -276,6 +276,30 @@ TEST(synchronize_device_drains_all_queues_before_it_throws) {
   synchronize_device(0);
 }
 
+std::mutex interpreter_lock;
+
+TEST(waits_let_go_of_what_the_hooks_hold) {
+  configure(machine());
+  set_wait_hooks(
+      []() -> void* {
+        interpreter_lock.unlock();
+        return &interpreter_lock;
+      },
+      [](void* lock) { static_cast<std::mutex*>(lock)->lock(); });
+  auto& side = queue_from_pool(0, 0);
+  const std::lock_guard<std::mutex> held(interpreter_lock);
+  bool ran = false;
+  Gate gate;
+  hold(side, gate);
+  side.submit(Task([&] {
+    const std::lock_guard<std::mutex> inner(interpreter_lock);
+    ran = true;
+  }));
+  gate.open();
+  side.wait_idle();
+  CHECK(ran);
+}
+
 TEST(queue_takes_tasks_from_many_threads) {
   configure(machine());
   auto& side = queue_from_pool(0, 0);

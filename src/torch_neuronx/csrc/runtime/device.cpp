@@ -19,20 +19,18 @@ State& state() {
 }
 
 std::atomic<int> num_devices{0};
-std::atomic<bool> is_used{false};
-std::atomic<bool> is_bad_fork{false};
 thread_local int current = 0;
 
 void after_fork_in_child() {
-  if (is_used.load()) {
-    is_bad_fork = true;
+  if (used()) {
+    detail::is_bad_fork = true;
   }
 }
 
 }  // namespace
 
 void configure(Config config) {
-  if (is_used.load()) {
+  if (used()) {
     throw std::runtime_error(
         "The neuron devices are in use: choose driver, instance and cores "
         "before the first tensor is made.");
@@ -74,24 +72,6 @@ int exchange_device(int device) {
   const int previous = current;
   set_current_device(device);
   return previous;
-}
-
-void mark_used() noexcept {
-  if (!is_used.load(std::memory_order_relaxed)) {
-    is_used = true;
-  }
-}
-
-bool used() noexcept { return is_used.load(std::memory_order_relaxed); }
-
-bool in_bad_fork() noexcept {
-  return is_bad_fork.load(std::memory_order_relaxed);
-}
-
-void check_fork() {
-  if (is_bad_fork.load(std::memory_order_relaxed)) {
-    throw BadFork();
-  }
 }
 
 }  // namespace neuron::runtime

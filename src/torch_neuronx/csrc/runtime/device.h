@@ -1,11 +1,19 @@
 // The devices of this process: logical cores of a modelled chip.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "runtime/error.h"
+
 namespace neuron::runtime {
+
+namespace detail {
+inline constinit std::atomic<bool> is_used{false};
+inline constinit std::atomic<bool> is_bad_fork{false};
+}  // namespace detail
 
 struct DeviceSpec {
   std::string name;
@@ -40,10 +48,22 @@ int exchange_device(int device);
 
 // A process is used once it allocated or launched anything. Its forked
 // children are bad: streams do not survive fork.
-void mark_used() noexcept;
-bool used() noexcept;
-bool in_bad_fork() noexcept;
+inline void mark_used() noexcept {
+  if (!detail::is_used.load(std::memory_order_relaxed)) [[unlikely]] {
+    detail::is_used.store(true);
+  }
+}
+inline bool used() noexcept {
+  return detail::is_used.load(std::memory_order_relaxed);
+}
+inline bool in_bad_fork() noexcept {
+  return detail::is_bad_fork.load(std::memory_order_relaxed);
+}
 // Throws BadFork in a bad child; a load and a branch otherwise.
-void check_fork();
+inline void check_fork() {
+  if (in_bad_fork()) [[unlikely]] {
+    throw BadFork();
+  }
+}
 
 }  // namespace neuron::runtime

@@ -21,7 +21,10 @@ std::string out_of_memory_text(const OutOfMemory::Facts& facts) {
             "; raise it with torch.neuron.set_per_process_memory_fraction.";
   }
   if (facts.host_failed) {
-    text += " The modelled HBM has room, but this host has no memory left.";
+    return text +
+           " The modelled HBM has room, but this host has not that much memory "
+           "left. Use a smaller batch or a larger host, or plan without memory "
+           "with NEURON_DRIVER=dry.";
   }
   text +=
       " Use a smaller batch, delete tensors that are no longer needed, spread "

@@ -39,17 +39,10 @@ Pool& pool_of(int device) {
 }
 
 // What the trace wants to know about the caller, before any lock.
-std::shared_ptr<void> gather_context() {
-  auto& settings = trace_settings();
-  if (!settings.enabled.load(std::memory_order_relaxed)) [[likely]] {
-    return nullptr;
-  }
-  auto* gather = settings.context.load();
-  if (gather == nullptr) {
-    return nullptr;
-  }
+std::shared_ptr<void> gather_context() noexcept {
+  auto* gather = trace_settings.context.load();
   try {
-    return gather();
+    return gather != nullptr ? gather() : nullptr;
   } catch (...) {
     return nullptr;  // a trace must not make a release fail
   }
@@ -58,22 +51,25 @@ std::shared_ptr<void> gather_context() {
 // The pool under its lock, with the context of the events to come.
 class Locked {
  public:
-  Locked(Pool& pool, std::shared_ptr<void> context)
-      : lock_(pool.mutex), pool_(pool) {
-    if (context != nullptr) {
-      pool_.context = std::move(context);
+  explicit Locked(Pool& pool) : pool_(pool) {
+    if (trace_settings.enabled.load(std::memory_order_relaxed)) [[unlikely]] {
+      auto context = gather_context();
+      pool.mutex.lock();
+      pool.context = std::move(context);
+    } else {
+      pool.mutex.lock();
     }
   }
   ~Locked() {
-    if (pool_.context != nullptr) {
+    if (pool_.context != nullptr) [[unlikely]] {
       pool_.context.reset();
     }
+    pool_.mutex.unlock();
   }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
 
  private:
-  std::lock_guard<std::mutex> lock_;
   Pool& pool_;
 };
 
@@ -85,9 +81,8 @@ Allocation allocate_from(
   check_fork();
   mark_used();
   auto& pool = pool_of(device);
-  const auto context = gather_context();
   {
-    const Locked lock(pool, context);
+    const Locked lock(pool);
     if (auto* block = pool.allocate(nbytes, queue, counted)) [[likely]] {
       return {block->data, block};
     }
@@ -97,7 +92,7 @@ Allocation allocate_from(
   pool.empty_cache();
   OutOfMemory::Facts facts{};
   {
-    const Locked lock(pool, context);
+    const Locked lock(pool);
     if (auto* block = pool.allocate_again(nbytes, queue, counted)) {
       return {block->data, block};
     }
@@ -125,7 +120,7 @@ void set_out_of_memory_hook(void (*hook)(const OutOfMemory::Facts&)) {
 
 void promote(Block* block) noexcept {
   auto& pool = pool_of(block->segment->device);
-  const Locked lock(pool, gather_context());
+  const Locked lock(pool);
   if (!block->allocated) {
     pool.promote(block);
   }
@@ -137,7 +132,7 @@ void release(Block* block) noexcept {
     return;
   }
   auto& pool = pool_of(block->segment->device);
-  const Locked lock(pool, gather_context());
+  const Locked lock(pool);
   pool.release(block);
 }
 
@@ -209,14 +204,14 @@ std::vector<SegmentInfo> memory_snapshot(int device) {
 
 void start_memory_trace(
     size_t max_entries, std::shared_ptr<void> (*context)()) {
-  auto& settings = trace_settings();
+  auto& settings = trace_settings;
   settings.max_entries = max_entries;
   settings.context = context;
   ++settings.generation;
   settings.enabled = true;
 }
 
-void stop_memory_trace() { trace_settings().enabled = false; }
+void stop_memory_trace() { trace_settings.enabled = false; }
 
 std::vector<TraceEntry> memory_trace(int device) {
   auto& pool = pool_of(device);

@@ -61,18 +61,8 @@ std::pair<int64_t, int64_t> memory_info(int device);
 struct Stat {
   int64_t current = 0;
   int64_t peak = 0;
-  int64_t allocated = 0;  // sum of increases
-  int64_t freed = 0;      // sum of decreases
-
-  void increase(int64_t amount) noexcept {
-    current += amount;
-    allocated += amount;
-    peak = current > peak ? current : peak;
-  }
-  void decrease(int64_t amount) noexcept {
-    current -= amount;
-    freed += amount;
-  }
+  int64_t allocated = 0;  // sum of increases since the reset
+  int64_t freed = 0;      // sum of decreases since the reset
 };
 
 // All, small pool, large pool.

@@ -9,16 +9,29 @@ constexpr size_t kSmallestSplit = kSmallLimit;  // smaller rests stay attached
 
 }  // namespace
 
-Pool::Free& Pool::free_of(uint32_t queue) {
-  if (last_free_ == nullptr || last_queue_ != queue) {
-    auto& slot = free_[queue];
-    if (slot == nullptr) {
-      slot = std::make_unique<Free>();
-    }
-    last_free_ = slot.get();
-    last_queue_ = queue;
+Pool::Free& Pool::find_free(uint32_t queue) {
+  auto& slot = free_[queue];
+  if (slot == nullptr) {
+    slot = std::make_unique<Free>();
   }
-  return *last_free_;
+  last_free_ = slot.get();
+  last_queue_ = queue;
+  return *slot;
+}
+
+void Pool::count_released(Block& block) noexcept {
+  block.allocated = false;
+  const bool is_large = block.segment->is_large;
+  allocation_.decrease(is_large, 1);
+  allocated_bytes_.decrease(is_large, static_cast<int64_t>(block.charged));
+  requested_bytes_.decrease(is_large, static_cast<int64_t>(block.requested));
+}
+
+void Pool::count_inactive(Block& block) noexcept {
+  block.active = false;
+  const bool is_large = block.segment->is_large;
+  active_.decrease(is_large, 1);
+  active_bytes_.decrease(is_large, static_cast<int64_t>(block.charged));
 }
 
 Block* Pool::new_block(Segment* segment, char* data, size_t size) {
@@ -41,14 +54,12 @@ Block* Pool::allocate(size_t nbytes, uint32_t queue, bool counted) {
   if (!waiting_.empty()) {
     reclaim_waiting();
   }
-  const size_t rounded = rounded_size(nbytes);
   Block* block = nbytes < kSmallLimit ? take_small(nbytes, queue)
-                                      : take_large(rounded, queue);
+                                      : take_large(rounded_size(nbytes), queue);
   if (block == nullptr) {
     return nullptr;
   }
   block->in_use = true;
-  block->charged = rounded;
   block->requested = nbytes;
   ++block->segment->num_in_use;
   if (counted) {
@@ -58,7 +69,7 @@ Block* Pool::allocate(size_t nbytes, uint32_t queue, bool counted) {
 }
 
 Block* Pool::allocate_again(size_t nbytes, uint32_t queue, bool counted) {
-  ++stats_.num_alloc_retries;
+  ++num_alloc_retries_;
   return allocate(nbytes, queue, counted);
 }
 
@@ -81,6 +92,7 @@ Block* Pool::take_small(size_t nbytes, uint32_t queue) {
   auto* segment = free.cutting;
   auto* block = new_block(segment, segment->base + segment->cut, size);
   block->size_class = static_cast<uint16_t>(index);
+  block->charged = size;
   segment->cut += size;
   segment->small_blocks.push_back(block);
   return block;
@@ -115,13 +127,15 @@ Block* Pool::take_large(size_t rounded, uint32_t queue) {
     }
     block = segment->first;
   }
-  return split(block, rounded);
+  split(block, rounded);
+  block->charged = rounded;
+  return block;
 }
 
-Block* Pool::split(Block* block, size_t size) {
+void Pool::split(Block* block, size_t size) {
   const size_t aligned = (size + kGranule - 1) / kGranule * kGranule;
   if (block->size - aligned < kSmallestSplit) {
-    return block;
+    return;
   }
   auto* rest =
       new_block(block->segment, block->data + aligned, block->size - aligned);
@@ -133,7 +147,6 @@ Block* Pool::split(Block* block, size_t size) {
   }
   block->after = rest;
   free_of(block->queue).large.insert(rest);
-  return block;
 }
 
 void Pool::release(Block* block) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "runtime/counter.h"
 #include "runtime/memory.h"
 #include "runtime/segment.h"
 
@@ -45,7 +46,7 @@ class Pool {
   // because gathering may need Python's lock.
   std::shared_ptr<void> context;
   int64_t limit() const;
-  int64_t reserved() const { return stats_.reserved_bytes[0].current; }
+  int64_t reserved() const { return reserved_bytes_.current(); }
 
  private:
   struct BySize {
@@ -62,7 +63,7 @@ class Pool {
 
   Block* take_small(size_t nbytes, uint32_t queue);
   Block* take_large(size_t rounded, uint32_t queue);
-  Block* split(Block* block, size_t size);
+  void split(Block* block, size_t size);
   Segment* add_segment(size_t nbytes, uint32_t queue, bool is_large);
   void make_free(Block* block);
   Block* join(Block* block, Block* next);
@@ -71,6 +72,16 @@ class Pool {
   static void forget_leaving(Free& free);
   void drop(Segment* segment);
 
+  std::array<Counter*, 7> counters() noexcept {
+    return {
+        &allocation_,
+        &segment_,
+        &active_,
+        &allocated_bytes_,
+        &reserved_bytes_,
+        &active_bytes_,
+        &requested_bytes_};
+  }
   void count_released(Block& block) noexcept;
   void count_inactive(Block& block) noexcept;
   bool is_tracing();
@@ -84,13 +95,25 @@ class Pool {
   std::map<uintptr_t, Segment*> segments_;
   std::vector<Block*> waiting_;  // released, still used by other queues
   std::vector<Block*> spare_;    // Block objects for reuse
-  MemoryStats stats_;
+  Counter allocation_;
+  Counter segment_;
+  Counter active_;
+  Counter allocated_bytes_;
+  Counter reserved_bytes_;
+  Counter active_bytes_;
+  Counter requested_bytes_;
+  int64_t num_alloc_retries_ = 0;
+  int64_t num_ooms_ = 0;
   uint64_t num_freed_ = 0;    // blocks, ever
   bool host_failed_ = false;  // the last failure was the host's
   std::deque<TraceEntry> trace_;
   uint64_t trace_generation_ = 0;
 
-  Free& free_of(uint32_t queue);
+  Free& free_of(uint32_t queue) {
+    return last_free_ != nullptr && last_queue_ == queue ? *last_free_
+                                                         : find_free(queue);
+  }
+  Free& find_free(uint32_t queue);
   Block* new_block(Segment* segment, char* data, size_t size);
 };
 
@@ -101,6 +124,6 @@ struct TraceSettings {
   std::atomic<size_t> max_entries{0};
   std::atomic<std::shared_ptr<void> (*)()> context{nullptr};
 };
-TraceSettings& trace_settings();
+inline constinit TraceSettings trace_settings;
 
 }  // namespace neuron::runtime

@@ -32,11 +32,8 @@ Segment* Pool::add_segment(size_t nbytes, uint32_t queue, bool is_large) {
     segment->first = new_block(segment, base, nbytes);
   }
   segments_[reinterpret_cast<uintptr_t>(base)] = segment;
-  for (const size_t pool : {size_t{0}, size_t{is_large ? 2U : 1U}}) {
-    stats_.segment[pool].increase(1);
-    stats_.reserved_bytes[pool].increase(wanted);
-  }
-  ++stats_.num_device_alloc;
+  segment_.increase(is_large, 1);
+  reserved_bytes_.increase(is_large, wanted);
   note(
       TraceAction::segment_alloc,
       reinterpret_cast<size_t>(base),
@@ -111,11 +108,9 @@ void Pool::drop(Segment* segment) {
   }
   spare_.insert(
       spare_.end(), segment->small_blocks.begin(), segment->small_blocks.end());
-  for (const size_t pool : {size_t{0}, size_t{segment->is_large ? 2U : 1U}}) {
-    stats_.segment[pool].decrease(1);
-    stats_.reserved_bytes[pool].decrease(static_cast<int64_t>(segment->size));
-  }
-  ++stats_.num_device_free;
+  segment_.decrease(segment->is_large, 1);
+  reserved_bytes_.decrease(
+      segment->is_large, static_cast<int64_t>(segment->size));
   note(
       TraceAction::segment_free,
       reinterpret_cast<size_t>(segment->base),
@@ -151,7 +146,7 @@ Block* Pool::find(const void* data) const {
 }
 
 OutOfMemory::Facts Pool::note_out_of_memory(size_t requested) {
-  ++stats_.num_ooms;
+  ++num_ooms_;
   size_t largest = 0;
   for (const auto& [queue, free] : free_) {
     if (!free->large.empty()) {
@@ -161,7 +156,7 @@ OutOfMemory::Facts Pool::note_out_of_memory(size_t requested) {
   OutOfMemory::Facts facts{};
   facts.device = device_;
   facts.requested = static_cast<int64_t>(requested);
-  facts.allocated = stats_.allocated_bytes[0].current;
+  facts.allocated = allocated_bytes_.current();
   facts.reserved = reserved();
   facts.capacity = device_spec(device_).memory_capacity;
   facts.limit = limit();

@@ -5,60 +5,21 @@
 
 namespace neuron::runtime {
 
-TraceSettings& trace_settings() {
-  static auto* leaked = new TraceSettings();
-  return *leaked;
-}
-
-namespace {
-
-// The five statistics of blocks, of one pool.
-template <class F>
-void of_allocated(MemoryStats& stats, const Block& block, size_t pool, F f) {
-  f(stats.allocation[pool], 1);
-  f(stats.allocated_bytes[pool], static_cast<int64_t>(block.charged));
-  f(stats.requested_bytes[pool], static_cast<int64_t>(block.requested));
-}
-
-template <class F>
-void of_active(MemoryStats& stats, const Block& block, size_t pool, F f) {
-  f(stats.active[pool], 1);
-  f(stats.active_bytes[pool], static_cast<int64_t>(block.charged));
-}
-
-size_t pool_of(const Block& block) { return block.segment->is_large ? 2 : 1; }
-
-constexpr auto kUp = [](Stat& stat, int64_t by) { stat.increase(by); };
-constexpr auto kDown = [](Stat& stat, int64_t by) { stat.decrease(by); };
-
-}  // namespace
-
 void Pool::promote(Block* block) noexcept {
   block->allocated = true;
   block->active = true;
-  for (const size_t pool : {size_t{0}, pool_of(*block)}) {
-    of_allocated(stats_, *block, pool, kUp);
-    of_active(stats_, *block, pool, kUp);
-  }
+  const bool is_large = block->segment->is_large;
+  const auto charged = static_cast<int64_t>(block->charged);
+  allocation_.increase(is_large, 1);
+  active_.increase(is_large, 1);
+  allocated_bytes_.increase(is_large, charged);
+  active_bytes_.increase(is_large, charged);
+  requested_bytes_.increase(is_large, static_cast<int64_t>(block->requested));
   note(TraceAction::alloc, *block);
 }
 
-void Pool::count_released(Block& block) noexcept {
-  block.allocated = false;
-  for (const size_t pool : {size_t{0}, pool_of(block)}) {
-    of_allocated(stats_, block, pool, kDown);
-  }
-}
-
-void Pool::count_inactive(Block& block) noexcept {
-  block.active = false;
-  for (const size_t pool : {size_t{0}, pool_of(block)}) {
-    of_active(stats_, block, pool, kDown);
-  }
-}
-
 bool Pool::is_tracing() {
-  auto& settings = trace_settings();
+  auto& settings = trace_settings;
   if (!settings.enabled.load(std::memory_order_relaxed)) [[likely]] {
     return false;
   }
@@ -90,14 +51,26 @@ void Pool::note(
                         std::chrono::system_clock::now().time_since_epoch())
                         .count();
   trace_.push_back({action, address, size, queue, time, context});
-  while (trace_.size() > trace_settings().max_entries.load()) {
+  while (trace_.size() > trace_settings.max_entries.load()) {
     trace_.pop_front();
   }
 }
 
 MemoryStats Pool::stats() const {
-  auto stats = stats_;
-  // Free pieces of split segments are counted when asked for.
+  MemoryStats stats;
+  stats.allocation = allocation_.stats();
+  stats.segment = segment_.stats();
+  stats.active = active_.stats();
+  stats.allocated_bytes = allocated_bytes_.stats();
+  stats.reserved_bytes = reserved_bytes_.stats();
+  stats.active_bytes = active_bytes_.stats();
+  stats.requested_bytes = requested_bytes_.stats();
+  stats.num_alloc_retries = num_alloc_retries_;
+  stats.num_ooms = num_ooms_;
+  stats.num_device_alloc = segment_.stats()[0].allocated;
+  stats.num_device_free = segment_.stats()[0].freed;
+  // Free pieces of split segments are only counted when asked for, so these
+  // two have no history.
   for (const auto& [base, segment] : segments_) {
     if (!segment->is_large || segment->num_in_use == 0) {
       continue;
@@ -105,9 +78,9 @@ MemoryStats Pool::stats() const {
     for (const auto* block = segment->first; block; block = block->after) {
       if (!block->in_use) {
         for (const size_t pool : {size_t{0}, size_t{2}}) {
-          stats.inactive_split[pool].increase(1);
-          stats.inactive_split_bytes[pool].increase(
-              static_cast<int64_t>(block->size));
+          stats.inactive_split[pool].current += 1;
+          stats.inactive_split_bytes[pool].current +=
+              static_cast<int64_t>(block->size);
         }
       }
     }
@@ -115,38 +88,18 @@ MemoryStats Pool::stats() const {
   return stats;
 }
 
-namespace {
-
-template <class F>
-void for_each_stat(MemoryStats& stats, F&& change) {
-  for (auto* each :
-       {&stats.allocation,
-        &stats.segment,
-        &stats.active,
-        &stats.inactive_split,
-        &stats.allocated_bytes,
-        &stats.reserved_bytes,
-        &stats.active_bytes,
-        &stats.inactive_split_bytes,
-        &stats.requested_bytes}) {
-    for (auto& stat : *each) {
-      change(stat);
-    }
+void Pool::reset_peak() {
+  for (auto* counter : counters()) {
+    counter->reset_peak();
   }
 }
 
-}  // namespace
-
-void Pool::reset_peak() {
-  for_each_stat(stats_, [](Stat& stat) { stat.peak = stat.current; });
-}
-
 void Pool::reset_accumulated() {
-  for_each_stat(stats_, [](Stat& stat) { stat.allocated = stat.freed = 0; });
-  stats_.num_alloc_retries = 0;
-  stats_.num_ooms = 0;
-  stats_.num_device_alloc = 0;
-  stats_.num_device_free = 0;
+  for (auto* counter : counters()) {
+    counter->reset_accumulated();
+  }
+  num_alloc_retries_ = 0;
+  num_ooms_ = 0;
 }
 
 std::vector<SegmentInfo> Pool::snapshot() const {
@@ -189,7 +142,7 @@ std::vector<SegmentInfo> Pool::snapshot() const {
 }
 
 std::vector<TraceEntry> Pool::trace() {
-  if (trace_generation_ != trace_settings().generation.load()) {
+  if (trace_generation_ != trace_settings.generation.load()) {
     trace_.clear();
   }
   return {trace_.begin(), trace_.end()};

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <bit>
+#include <cstdio>
 
 namespace neuron::runtime {
 namespace {
@@ -59,8 +60,28 @@ size_t rounded_size(size_t nbytes) noexcept {
   return nbytes;
 }
 
+size_t available_host_memory() noexcept {
+  constexpr size_t unknown = SIZE_MAX;
+  std::FILE* file = std::fopen("/proc/meminfo", "re");
+  if (file == nullptr) {
+    return unknown;
+  }
+  char line[128];
+  unsigned long long kibibytes = 0;
+  bool found = false;
+  while (!found && std::fgets(line, sizeof(line), file) != nullptr) {
+    found = std::sscanf(line, "MemAvailable: %llu kB", &kibibytes) == 1;
+  }
+  std::fclose(file);
+  return found ? static_cast<size_t>(kibibytes) * kKiB : unknown;
+}
+
 char* map_memory(size_t nbytes, MemoryBacking backing) noexcept {
   const bool committed = backing == MemoryBacking::committed;
+  // The system grants any amount and kills the process when it is touched.
+  if (committed && nbytes > kOwnSegment && nbytes > available_host_memory()) {
+    return nullptr;
+  }
   const size_t total = nbytes + kHugePage;
   void* mapped = ::mmap(
       nullptr,

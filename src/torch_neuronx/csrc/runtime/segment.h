@@ -69,6 +69,9 @@ size_t class_size(size_t size_class) noexcept;
 // What a request of any size is rounded to.
 size_t rounded_size(size_t nbytes) noexcept;
 
+// What the host can give without killing anyone, as far as it tells.
+size_t available_host_memory() noexcept;
+
 // Memory from the system, huge-page aligned; null if it has none. Address-only
 // memory must not be touched.
 char* map_memory(size_t nbytes, MemoryBacking backing) noexcept;
