@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,10 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class JobResult:
-    """One job: its name, its unit of work, the rates, how well values agree, what it produced."""
+    """One job: its name, its unit of work, the rates, how well values agree, what it produced.
+
+    `curves` are values by step and place; only the JSON file has them.
+    """
 
     name: str
     model: str
@@ -62,6 +65,7 @@ class JobResult:
     agreements: Sequence[Agreement]
     tables: Sequence[Table]
     chart: str = ""
+    curves: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:

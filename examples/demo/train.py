@@ -213,6 +213,7 @@ def _result(run: Run, places: Places, *, num_parameters: int, context: int) -> J
             run.losses[places.device.label],
             title=f"loss of {places.device.label} over {len(reference)} steps",
         ),
+        curves=run.losses,
     )
 
 
