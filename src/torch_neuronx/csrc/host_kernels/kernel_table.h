@@ -3,12 +3,14 @@
 
 #include "host_kernels/attention_kernels.h"
 #include "host_kernels/gemm_kernels.h"
+#include "host_kernels/row_kernels.h"
 
 namespace neuron::host_kernels {
 
 struct KernelTable {
   GemmKernels gemm;
   AttentionKernels attention;
+  RowKernels rows;
 };
 
 // The table of host_isa().

@@ -3,8 +3,10 @@
 
 #include "host_kernels/isa/attention.h"
 #include "host_kernels/isa/multiply.h"
+#include "host_kernels/isa/optimizer.h"
 #include "host_kernels/isa/pack.h"
 #include "host_kernels/isa/skinny.h"
+#include "host_kernels/isa/softmax.h"
 #include "host_kernels/kernel_table.h"
 
 namespace neuron::host_kernels::NEURON_ISA_NAMESPACE {
@@ -40,6 +42,17 @@ const KernelTable kernels = {
 #endif
      add_mask,
      hide_keys,
-     softmax_row}};
+     softmax_row},
+    {norm_forward,
+     norm_backward,
+     softmax_forward,
+     softmax_backward,
+     log_sum_exp,
+     scaled_softmax,
+     adam,
+     sgd,
+     sum_of_squares,
+     scale,
+     convert}};
 
 }  // namespace neuron::host_kernels::NEURON_ISA_NAMESPACE
