@@ -117,6 +117,8 @@ TEST(queue_parks_the_first_error_and_throws_it_once) {
   }
   CHECK(later_ran);
   side.wait_idle();
+  launch(op_id("test::other"), side, [] { throw std::runtime_error("next"); });
+  CHECK_CONTAINS(MESSAGE_OF(AsyncError, side.wait_idle()), "next");
   bool usable = false;
   launch(op, side, [&] { usable = true; });
   side.wait_idle();
@@ -228,6 +230,24 @@ TEST(task_takes_large_and_move_only_work_and_drops_it_after_the_run) {
     CHECK_EQUAL(token.use_count(), 2);
   }
   CHECK_EQUAL(token.use_count(), 1);
+}
+
+struct SlowToDie {
+  bool* is_dead;
+  ~SlowToDie() {
+    test::spin_for(std::chrono::milliseconds(5));
+    *is_dead = true;
+  }
+};
+
+TEST(task_counts_as_completed_after_its_work_was_dropped) {
+  configure(machine());
+  auto& side = queue_from_pool(0, 0);
+  bool is_dead = false;
+  auto owner = std::make_shared<SlowToDie>(&is_dead);
+  side.submit(Task([owned = std::move(owner)] {}));
+  side.wait_idle();
+  CHECK(is_dead);
 }
 
 TEST(queues_have_ids_priorities_and_a_current_one_per_thread) {
