@@ -13,7 +13,8 @@ from nki.program.builder import current
 from nki.program.enums import engine as Engine
 from nki.program.ir import NkiInstruction
 from nki.program.registers import NkiScalar
-from nki.program.tensor import NkiObject, NkiTensor
+from nki.program.nki_object import NkiObject
+from nki.program.tensor import NkiTensor
 
 
 @dataclass

@@ -152,7 +152,7 @@ from nki.language.reduce import (
 from nki.language.tile_size import tile_size
 from nki.program.operators import Token as _Token
 from nki.program.storage import MemoryRegion
-from nki.program.tensor import NkiObject as NKIObject
+from nki.program.nki_object import NkiObject as NKIObject
 from nki.program.tensor import NkiTensor
 
 bool = bool_

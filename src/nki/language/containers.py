@@ -11,7 +11,8 @@ from nki import dtypes
 from nki.errors import NkiValidationError, OutOfBoundsError
 from nki.language.allocate import ndarray
 from nki.program.storage import PARTITIONS, MemoryRegion
-from nki.program.tensor import NkiObject, NkiTensor
+from nki.program.nki_object import NkiObject
+from nki.program.tensor import NkiTensor
 
 
 class NkiTileGrid(NkiObject):

@@ -227,11 +227,13 @@ class Builder:
     def _nested(self, loop: object, block: Block) -> Iterator[None]:
         outer, self._block = self._block, block
         self._loops.append(loop)
+        self.verifier.scope = loop
         try:
             yield
         finally:
             self._block = outer
             self._loops.pop()
+            self.verifier.scope = self._loops[-1] if self._loops else None
 
     def finish(self, result: Any) -> Program:
         """The complete program."""

@@ -9,9 +9,10 @@ from typing import Any
 from neuron_chip import Chip
 from nki.errors import SourceLine
 from nki.program.enums import engine
+from nki.program.nki_object import NkiObject
 from nki.program.registers import NkiScalar
 from nki.program.storage import Storage
-from nki.program.tensor import NkiObject, NkiTensor
+from nki.program.tensor import NkiTensor
 
 
 class NkiInstruction(NkiObject):
@@ -43,6 +44,9 @@ class NkiInstruction(NkiObject):
         self.index = index
         self.depends: tuple[NkiInstruction, ...] = ()
         self.scope: object = None
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def depends_on(self, *producers: NkiInstruction) -> NkiInstruction:
         """Start only after the producers have completed."""

@@ -10,12 +10,9 @@ from typing import Any
 from nki import dtypes
 from nki.errors import OutOfBoundsError, ViewError
 from nki.program import indexing, layout
+from nki.program.nki_object import NkiObject
 from nki.program.registers import NkiScalar
 from nki.program.storage import MemoryRegion, Storage, region
-
-
-class NkiObject:
-    """Base class of the records that kernels pass around."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +66,9 @@ class NkiTensor(NkiObject):
         self.strides = layout.row_major(self.shape) if strides is None else tuple(strides)
         self.dynamic = dynamic
         self.column_index = column_index
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         label = self.name or (self.storage.name if self.storage is not None else "?")

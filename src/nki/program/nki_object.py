@@ -1,0 +1,60 @@
+"""NKIObject: the base of the records that kernels pass around. Annotated fields make the constructor."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+
+class NkiObject:
+    """A record: fields are annotated in the class, as in a dataclass, decorated or not."""
+
+    __slots__ = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        names = _fields(type(self))
+        if len(args) > len(names):
+            raise TypeError(
+                f"{type(self).__name__} has {len(names)} fields ({', '.join(names)}); "
+                f"{len(args)} values were given."
+            )
+        values = dict(zip(names, args, strict=False))
+        for name, value in kwargs.items():
+            if name not in names or name in values:
+                raise TypeError(f"{type(self).__name__}: unexpected or repeated field {name!r}.")
+            values[name] = value
+        for name in names:
+            value = values[name] if name in values else _default(type(self), name)
+            if value is not _UNSET:  # kernels fill such fields in later
+                object.__setattr__(self, name, value)
+        finish = getattr(self, "__post_init__", None)
+        if finish is not None:
+            finish()
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return self is other or (bool(_fields(type(self))) and vars(self) == vars(other))
+
+    __hash__ = object.__hash__
+
+
+def _fields(cls: type) -> list[str]:
+    names: dict[str, None] = {}
+    for base in reversed(cls.__mro__):
+        for name, kind in base.__dict__.get("__annotations__", {}).items():
+            if not str(kind).startswith("ClassVar"):
+                names[name] = None
+    return list(names)
+
+
+_UNSET = object()
+
+
+def _default(cls: type, name: str) -> Any:
+    value = getattr(cls, name, _UNSET)
+    if isinstance(value, dataclasses.Field):
+        if value.default_factory is not dataclasses.MISSING:
+            return value.default_factory()
+        return value.default
+    return value
