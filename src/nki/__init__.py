@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nki import collectives, compiler, dtype, isa, language, tensor, typing
+from nki.benchmark import benchmark, profile
 from nki.errors import NkiError, NkiValidationError, NkiWarning
 from nki.jit import Kernel, jit, simulate
 
@@ -13,6 +14,7 @@ __all__ = [
     "NkiError",
     "NkiValidationError",
     "NkiWarning",
+    "benchmark",
     "collectives",
     "compiler",
     "cpu_simulate",
@@ -20,6 +22,7 @@ __all__ = [
     "isa",
     "jit",
     "language",
+    "profile",
     "simulate",
     "tensor",
     "typing",
