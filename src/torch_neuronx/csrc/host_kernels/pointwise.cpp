@@ -16,6 +16,8 @@ extern "C" {
 [[gnu::weak]] void vmsExp(int, const float*, float*, long long);
 [[gnu::weak]] void vmsLn(int, const float*, float*, long long);
 [[gnu::weak]] void vmsTanh(int, const float*, float*, long long);
+[[gnu::weak]] void vmsSqrt(int, const float*, float*, long long);
+[[gnu::weak]] void vmdSqrt(int, const double*, double*, long long);
 }
 
 namespace neuron::host_kernels {
@@ -24,11 +26,11 @@ namespace {
 // High accuracy, denormals kept, no error callbacks.
 constexpr long long kVectorMathMode = 0x00000002 | 0x00140000 | 0x00000100;
 
-template <auto kFunction>
+template <class T, auto kFunction>
 void vector_math(void* out, const void* in, int64_t count) {
   constexpr int64_t most = int64_t{1} << 30;
-  const auto* from = static_cast<const float*>(in);
-  auto* to = static_cast<float*>(out);
+  const auto* from = static_cast<const T*>(in);
+  auto* to = static_cast<T*>(out);
   for (int64_t i = 0; i < count; i += most) {
     kFunction(
         static_cast<int>(std::min(most, count - i)),
@@ -46,18 +48,25 @@ PointwiseTable choose_table() {
 #else
   auto table = pointwise_baseline();
 #endif
-  constexpr int fp32 = column_of(c10::ScalarType::Float);
-  const auto replace = [&](Unary op, UnaryLoop loop) {
-    table.unary[static_cast<int>(op)][fp32] = loop;
+  constexpr auto fp32 = c10::ScalarType::Float;
+  constexpr auto fp64 = c10::ScalarType::Double;
+  const auto replace = [&](Unary op, c10::ScalarType dtype, UnaryLoop loop) {
+    table.unary[static_cast<int>(op)][column_of(dtype)] = loop;
   };
   if (vmsExp != nullptr) {
-    replace(Unary::exp, vector_math<vmsExp>);
+    replace(Unary::exp, fp32, vector_math<float, vmsExp>);
   }
   if (vmsLn != nullptr) {
-    replace(Unary::log, vector_math<vmsLn>);
+    replace(Unary::log, fp32, vector_math<float, vmsLn>);
   }
   if (vmsTanh != nullptr) {
-    replace(Unary::tanh, vector_math<vmsTanh>);
+    replace(Unary::tanh, fp32, vector_math<float, vmsTanh>);
+  }
+  if (vmsSqrt != nullptr) {
+    replace(Unary::sqrt, fp32, vector_math<float, vmsSqrt>);
+  }
+  if (vmdSqrt != nullptr) {
+    replace(Unary::sqrt, fp64, vector_math<double, vmdSqrt>);
   }
   return table;
 }

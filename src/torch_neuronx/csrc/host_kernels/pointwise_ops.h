@@ -153,7 +153,8 @@ struct GeluTanhBackward {
 struct SiluBackward {
   static F32 of(F32 gradient, F32 a, F32) {
     const auto sigmoid = F32(1) / (F32(1) + a.neg().exp());
-    return gradient * sigmoid * (F32(1) + a * (F32(1) - sigmoid));
+    return gradient * sigmoid *
+        at::vec::fmadd(a, F32(1) - sigmoid, F32(1));
   }
 };
 struct SigmoidBackward {
@@ -165,7 +166,7 @@ struct SigmoidBackward {
 struct TanhBackward {
   template <class V>
   static V of(V gradient, V out, V) {
-    return gradient * (V(1) - out * out);
+    return gradient * at::vec::fmadd(out.neg(), out, V(1));
   }
 };
 
