@@ -147,4 +147,7 @@ def __getattr__(name: str) -> Any:
     # Made on demand: the devices need not exist when the module is imported.
     if name == "default_generators":
         return tuple(_C._default_generator(index) for index in range(_C._device_count()))
+    # torch.utils.checkpoint saves the generator's state only if this is true.
+    if name == "_initialized":
+        return is_initialized()
     raise AttributeError(f"module 'torch.neuron' has no attribute {name!r}")
