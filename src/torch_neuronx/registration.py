@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
 
 import torch
@@ -47,5 +48,13 @@ def register() -> None:
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
     patches.apply()
+    atexit.register(_finish_work)
     tracking.load_rows(machine.chip)
     tracking.set_strict(chosen.strict)
+
+
+def _finish_work() -> None:
+    """Let queued work end before the interpreter goes: its closures may hold Python objects."""
+    if _C._is_used() and not _C._is_in_bad_fork():
+        for index in range(_C._device_count()):
+            _C._synchronize(index)

@@ -46,6 +46,18 @@ int64_t native_handle(int64_t stream_id, int device, bool drain) {
   return reinterpret_cast<int64_t>(&queue);
 }
 
+// A thread that blocks lets Python run: what it waits for may need Python.
+void* release_python() {
+  return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread()
+                                                  : nullptr;
+}
+
+void take_python_back(void* saved) {
+  if (saved != nullptr) {
+    PyEval_RestoreThread(static_cast<PyThreadState*>(saved));
+  }
+}
+
 } // namespace
 
 std::string current_python_line() {
@@ -68,6 +80,7 @@ std::string current_python_line() {
 }
 
 void add_device(py::module_& m) {
+  runtime::set_wait_hooks(&release_python, &take_python_back);
   m.def("_configure", &configure);
   m.def("_device_count", &runtime::device_count);
   m.def("_current_device", &runtime::current_device);

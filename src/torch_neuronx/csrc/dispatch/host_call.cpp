@@ -6,6 +6,8 @@
 
 #include <typeinfo>
 
+#include "runtime/recorder.h"
+
 namespace neuron {
 namespace {
 
@@ -128,13 +130,34 @@ at::Tensor HostCall::to_host(at::Tensor tensor, bool written) {
   return alias;
 }
 
-HostCall::Scope::Scope(const HostCall& call) : exclude_(hidden_keys()) {
+HostCall::Scope::Scope(const HostCall& call)
+    : call_(call), exclude_(hidden_keys()) {
   const int device = call.device();
   auto& queue = runtime::current_queue(device);
   if (C10_UNLIKELY(!queue.idle())) {
     with_torch_errors([&] { queue.wait_idle(); });
   }
   memory_.emplace(device);
+  if (C10_UNLIKELY(runtime::recorder::enabled())) {
+    recording_ = runtime::recorder::current_recording();
+    start_ns_ = runtime::recorder::now_ns();
+  }
+}
+
+HostCall::Scope::~Scope() {
+  if (C10_UNLIKELY(start_ns_ != 0)) {
+    const auto& queue = runtime::current_queue(call_.device());
+    runtime::recorder::Record record{};
+    record.op = call_.op_.id;
+    record.queue = queue.id();
+    record.device = queue.device();
+    record.submit_ns = start_ns_;
+    record.start_ns = start_ns_;
+    record.end_ns = runtime::recorder::now_ns();
+    record.thread = runtime::recorder::this_thread();
+    record.frame = runtime::recorder::current_frame();
+    runtime::recorder::add(record, recording_);
+  }
 }
 
 void HostCall::finish() {

@@ -41,8 +41,12 @@ class HostCall {
   class Scope {
    public:
     explicit Scope(const HostCall& call);
+    ~Scope();
 
    private:
+    const HostCall& call_;
+    int64_t start_ns_ = 0; // 0: not recorded
+    uint64_t recording_ = 0;
     c10::impl::ExcludeDispatchKeyGuard exclude_;
     std::optional<HostScope> memory_;
   };
