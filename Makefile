@@ -89,4 +89,4 @@ docs: setup ## pages that are derived from code
 
 clean: ## build outputs (the virtual environment stays)
 	rm -rf build src/*.egg-info .ruff_cache .mypy_cache .pytest_cache
-	rm -f $(BUILT) src/torch_neuronx/_C*.so
+	rm -f $(BUILT) src/torch_neuronx/_C*.so src/nki/_replay*.so

@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Extension, setup
 
 # A stale extension must not stop the build that replaces it.
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
@@ -15,6 +15,7 @@ from torch.utils.cpp_extension import BuildExtension, CppExtension
 
 ROOT = Path(__file__).resolve().parent
 CSRC = Path("src/torch_neuronx/csrc")
+NKI_CSRC = Path("src/nki/csrc")
 
 COMPILE_FLAGS = [
     "-std=c++20",
@@ -60,22 +61,26 @@ class BuildExtensions(BuildExtension):
         return outfile, True
 
 
-def torch_neuronx_extension() -> list[CppExtension]:
-    sources = sorted(str(path) for path in CSRC.rglob("*.cpp"))
-    if not sources:
-        return []
-    return [
-        CppExtension(
-            "torch_neuronx._C",
-            sources=sources,
-            include_dirs=[str(ROOT / CSRC)],
-            extra_compile_args={"cxx": COMPILE_FLAGS},
-            extra_link_args=["-Wl,--as-needed"],
-        )
-    ]
+def sources(folder: Path) -> list[str]:
+    return sorted(str(path) for path in folder.rglob("*.cpp"))
 
 
 setup(
-    ext_modules=torch_neuronx_extension(),
+    ext_modules=[
+        CppExtension(
+            "torch_neuronx._C",
+            sources=sources(CSRC),
+            include_dirs=[str(ROOT / CSRC)],
+            extra_compile_args={"cxx": COMPILE_FLAGS},
+            extra_link_args=["-Wl,--as-needed"],
+        ),
+        # A plain library that nki loads through ctypes: neither torch nor Python in it.
+        Extension(
+            "nki._replay",
+            sources=sources(NKI_CSRC),
+            include_dirs=[str(ROOT / NKI_CSRC)],
+            extra_compile_args={"cxx": [*COMPILE_FLAGS, "-O3"]},
+        ),
+    ],
     cmdclass={"build_ext": BuildExtensions.with_options(use_ninja=True)},
 )
