@@ -29,16 +29,18 @@ class DTypeRow:
     mantissa_bits: int = 0
     packed_as: np.dtype[Any] | None = None
     pack: int = 1
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one stored element."""
-        return int(self.numpy.itemsize)
+    itemsize: int
+    """Bytes of one stored element."""
 
 
 def _row(name: str, numpy: Any, kind: str, mantissa_bits: int = 0, **more: Any) -> DTypeRow:
     return DTypeRow(
-        name=name, numpy=np.dtype(numpy), kind=kind, mantissa_bits=mantissa_bits, **more
+        name=name,
+        numpy=np.dtype(numpy),
+        kind=kind,
+        mantissa_bits=mantissa_bits,
+        itemsize=int(np.dtype(numpy).itemsize),
+        **more,
     )
 
 
@@ -123,9 +125,12 @@ def row(dtype: DType) -> DTypeRow:
     return ROWS[dtype]
 
 
+_ITEMSIZE = {name: row.itemsize for name, row in ROWS.items()}
+
+
 def itemsize(dtype: DType) -> int:
     """Bytes of one element."""
-    return ROWS[dtype].itemsize
+    return _ITEMSIZE[dtype]
 
 
 def is_integer(dtype: DType) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from nki.program.tensor import NkiTensor
 class NkiInstruction(NkiObject):
     """One instruction: what it does, to which operands, on which engine."""
 
-    __slots__ = ("attributes", "depends", "engine", "index", "inputs", "name", "opcode",
+    __slots__ = ("_reads", "attributes", "depends", "engine", "index", "inputs", "name", "opcode",
                  "outputs", "scope", "source")  # fmt: skip
 
     def __init__(
@@ -44,6 +44,7 @@ class NkiInstruction(NkiObject):
         self.index = index
         self.depends: tuple[NkiInstruction, ...] = ()
         self.scope: object = None
+        self._reads: tuple[NkiTensor, ...] | None = None
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -62,25 +63,34 @@ class NkiInstruction(NkiObject):
         self.depends += producers
         return self
 
-    def tensors_in(self) -> Iterator[NkiTensor]:
+    def tensors_in(self) -> tuple[NkiTensor, ...]:
         """Tensors that are read, index tensors of run-time addresses included."""
-        for value in self.inputs.values():
-            if isinstance(value, NkiTensor):
-                yield value
-            elif isinstance(value, list | tuple):
-                yield from (item for item in value if isinstance(item, NkiTensor))
-        for value in (*self.inputs.values(), *self.outputs.values()):
-            for item in value if isinstance(value, list | tuple) else (value,):
-                if isinstance(item, NkiTensor) and item.is_indirect():
-                    dynamic, column = item.dynamic, item.column_index
-                    if dynamic is not None and isinstance(dynamic.index, NkiTensor):
-                        yield dynamic.index
-                    if column is not None:
-                        yield column.index
+        if self._reads is None:
+            self._reads = tuple(_reads(self))
+        return self._reads
 
     def __repr__(self) -> str:
         outs = ", ".join(repr(tensor) for tensor in self.outputs.values())
         return f"{self.opcode} -> {outs}" if outs else self.opcode
+
+
+def _flat(values: Iterable[Any]) -> Iterator[NkiTensor]:
+    for value in values:
+        if isinstance(value, NkiTensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _flat(value)
+
+
+def _reads(instruction: NkiInstruction) -> Iterator[NkiTensor]:
+    inputs = list(_flat(instruction.inputs.values()))
+    yield from inputs
+    for tensor in (*inputs, *instruction.outputs.values()):
+        dynamic, column = tensor.dynamic, tensor.column_index
+        if dynamic is not None and isinstance(dynamic.index, NkiTensor):
+            yield dynamic.index
+        if column is not None:
+            yield column.index
 
 
 @dataclass(slots=True, eq=False)

@@ -91,4 +91,7 @@ def restride(
 
 def span(shape: Sequence[int], strides: Sequence[int]) -> int:
     """Distance in elements from the first to the last element of a view (strides >= 0)."""
-    return sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True) if size)
+    reach = 0
+    for size, stride in zip(shape, strides, strict=True):
+        reach += (size - 1) * stride
+    return reach

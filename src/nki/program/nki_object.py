@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from enum import Enum
 from typing import Any
 
 
@@ -10,6 +11,16 @@ class NkiObject:
     """A record: fields are annotated in the class, as in a dataclass, decorated or not."""
 
     __slots__ = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Class attributes without annotation are fields too; @dataclass then sees them."""
+        super().__init_subclass__(**kwargs)
+        annotations = dict(cls.__dict__.get("__annotations__", {}))
+        for name, value in list(cls.__dict__.items()):
+            if not name.startswith("_") and name not in annotations and _is_plain(value):
+                annotations[name] = "Any"
+        if "__slots__" not in cls.__dict__:
+            cls.__annotations__ = annotations
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         names = _fields(type(self))
@@ -37,6 +48,10 @@ class NkiObject:
         return self is other or (bool(_fields(type(self))) and vars(self) == vars(other))
 
     __hash__ = object.__hash__
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str | tuple | Enum)
 
 
 def _fields(cls: type) -> list[str]:

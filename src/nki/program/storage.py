@@ -21,10 +21,11 @@ class MemoryRegion(Enum):
     private_hbm = "private_hbm"
     shared_hbm = "shared_hbm"
 
-    @property
-    def on_chip(self) -> bool:
-        """True for memories with a partition dimension."""
-        return self in (MemoryRegion.sbuf, MemoryRegion.psum)
+    on_chip: bool
+    """True for memories with a partition dimension."""
+
+    def __init__(self, name: str) -> None:
+        self.on_chip = name in ("sbuf", "psum")
 
 
 _REGION_NAMES = {region.value: region for region in MemoryRegion} | {
@@ -65,6 +66,12 @@ class Storage:
     elements: int = field(init=False)
     row_elements: int = field(init=False)
     """On chip: elements of one partition. HBM: all elements."""
+    itemsize: int = field(init=False)
+    """Bytes of one element of the allocated dtype."""
+    num_bytes: int = field(init=False)
+    """Bytes in all partitions."""
+    row_bytes: int = field(init=False)
+    """Bytes of one partition (on chip)."""
 
     def __post_init__(self) -> None:
         self.elements = math.prod(self.shape)
@@ -72,18 +79,6 @@ class Storage:
             math.prod(self.shape[1:]) if self.buffer.on_chip and self.shape else self.elements
         )
         self.has_address = self.address is not None
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element of the allocated dtype."""
-        return dtypes.itemsize(self.dtype)
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes in all partitions."""
-        return self.elements * self.itemsize
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of one partition (on chip)."""
-        return self.row_elements * self.itemsize
+        self.itemsize = dtypes.itemsize(self.dtype)
+        self.num_bytes = self.elements * self.itemsize
+        self.row_bytes = self.row_elements * self.itemsize

@@ -100,13 +100,16 @@ class NkiTensor(NkiObject):
     @property
     def row_elements(self) -> int:
         """Elements of `dtype` in one partition of the allocation (all of them in HBM)."""
-        return self.storage.row_elements * self.storage.itemsize // self.itemsize
+        storage = self.storage
+        if self.dtype == storage.dtype:
+            return storage.row_elements
+        return storage.row_bytes // dtypes.itemsize(self.dtype)
 
     @property
     def partition_start(self) -> int:
         """First partition of an on-chip view, relative to its allocation's base."""
         base = self.storage.address[0] if self.storage.address is not None else 0
-        return base + (self.offset // self.row_elements if self.row_elements else 0)
+        return base + (self.offset // self.row_elements if self.offset else 0)
 
     @property
     def free_elements(self) -> int:
