@@ -435,6 +435,8 @@ def _tensor_reduce(instruction: NkiInstruction, chip: Chip) -> None:
             f"axis {axes} of a {data.ndim}-D tile; only the last free dimensions can be reduced. "
             "Permute the view so that they come last.",
         )
+    if dst.shape[0] != data.shape[0]:
+        _fail(instruction, f"dst has {dst.shape[0]} partitions and data {data.shape[0]}.")
     kept = 1
     for dim in range(1, data.ndim - len(axes)):
         kept *= data.shape[dim]

@@ -30,7 +30,9 @@ class Rule:
 
     engines: tuple[Engine, ...]
     memories: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Allowed memories by operand role; other roles may be anywhere on chip."""
+    """Allowed memories by operand role."""
+    other_memories: tuple[str, ...] = ON_CHIP
+    """Allowed memories of the roles that are not listed."""
     min_generation: int = 2
     same_partitions: tuple[str, ...] = ()
     """Roles whose tensors have equal partition counts."""
@@ -108,7 +110,7 @@ RULES: dict[str, Rule] = {
         same_elements=("dst", "data"),
         columns=("operand0", "reduce_res", "reduce_init"),
     ),
-    "tensor_reduce": Rule(engines=(_V,), same_partitions=("dst", "data")),
+    "tensor_reduce": Rule(engines=(_V,)),
     "tensor_partition_reduce": Rule(engines=(_G,), memories=_sbuf("dst", "data")),
     "tensor_scalar_cumulative": Rule(
         engines=(_V,),
@@ -235,7 +237,7 @@ RULES: dict[str, Rule] = {
     "register_move": Rule(engines=(_Y,)),
     "register_operation": Rule(engines=(_Y,)),
     "device_print": Rule(engines=(_Y,), memories={"tensor": ANY}),
-    "collective": Rule(engines=(_D,), memories={}),
+    "collective": Rule(engines=(_D,), other_memories=MOVABLE),
     "rank_id": Rule(engines=(_Y,)),
 }  # fmt: skip
 

@@ -126,7 +126,7 @@ class Verifier:
         storage = tensor.storage
         buffer = tensor.buffer
         kind = buffer.value if buffer.on_chip else "hbm"
-        allowed = rule.memories.get(role, ("sbuf", "psum"))
+        allowed = rule.memories.get(role, rule.other_memories)
         if kind not in allowed:
             raise NkiValidationError(
                 f"nisa.{instruction.opcode}: {role} is {tensor!r}; it must be in "
