@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the host kernels with their tests against torch's libraries, without
-# the extension, and runs them at every instruction set of this host.
+# Builds the kernels that need no tensor (those of kernel_table.h and what cuts
+# work up for them) against torch's libraries, without the extension, and runs
+# their tests at every instruction set of this host.
 # Arguments: names of tests, for example `gemm`; all when there are none.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -18,7 +19,9 @@ libraries=(-L"$torch/lib" -ltorch_cpu -lc10 -Wl,-rpath,"$torch/lib"
 
 mkdir -p "$out"
 objects=()
-for source in "$kernels"/*.cpp "$kernels"/isa/*.cpp; do
+for source in "$kernels"/{gemm,attention}*.cpp "$kernels"/isa/*.cpp \
+  "$kernels"/{isa,kernel_table,convolution,unfold,norm,softmax,optimizer}.cpp
+do
   object=$out/$(basename "$source" .cpp).o
   $compiler "${flags[@]}" -c "$source" -o "$object"
   objects+=("$object")

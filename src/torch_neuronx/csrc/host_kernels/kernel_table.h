@@ -1,16 +1,16 @@
 // All kernels that exist once per instruction set.
 #pragma once
 
+#include "host_kernels/array_kernels.h"
 #include "host_kernels/attention_kernels.h"
 #include "host_kernels/gemm_kernels.h"
-#include "host_kernels/row_kernels.h"
 
 namespace neuron::host_kernels {
 
 struct KernelTable {
   GemmKernels gemm;
   AttentionKernels attention;
-  RowKernels rows;
+  ArrayKernels arrays;
 };
 
 // The table of host_isa().

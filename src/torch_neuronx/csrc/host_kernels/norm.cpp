@@ -51,7 +51,7 @@ void norm_forward(
     void* out,
     float* mean,
     float* rstd) {
-  const auto& kernels = kernel_table().rows;
+  const auto& kernels = kernel_table().arrays;
   at::parallel_for(0, norm.rows, grain(norm), [&](int64_t begin, int64_t end) {
     kernels.norm_forward(
         rows_from(norm, begin, end, x, weight, bias, mean, rstd),
@@ -68,7 +68,7 @@ void norm_backward(
     const float* rstd,
     const void* weight,
     const NormGradients& gradients) {
-  const auto& kernels = kernel_table().rows;
+  const auto& kernels = kernel_table().arrays;
   const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
   const auto parts = std::clamp<int64_t>(norm.rows / grain(norm), 1, threads);
   const auto part_rows = (norm.rows + parts - 1) / parts;

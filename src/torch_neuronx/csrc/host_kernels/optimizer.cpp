@@ -68,14 +68,14 @@ void adam_step(
     constants.push_back(constants_of(arrays[i], options));
   }
   Parts(arrays, count).run([&](int64_t, int64_t i, int64_t begin, int64_t end) {
-    kernel_table().rows.adam(arrays[i], constants[i], begin, end);
+    kernel_table().arrays.adam(arrays[i], constants[i], begin, end);
   });
 }
 
 void sgd_step(
     const OptimizedArray* arrays, int64_t count, const SgdOptions& options) {
   Parts(arrays, count).run([&](int64_t, int64_t i, int64_t begin, int64_t end) {
-    kernel_table().rows.sgd(arrays[i], options, begin, end);
+    kernel_table().arrays.sgd(arrays[i], options, begin, end);
   });
 }
 
@@ -83,7 +83,7 @@ void sums_of_squares(const Array* arrays, int64_t count, double* sums) {
   const Parts parts(arrays, count);
   std::vector<double> of_part(parts.size());
   parts.run([&](int64_t p, int64_t i, int64_t begin, int64_t end) {
-    of_part[p] = kernel_table().rows.sum_of_squares(arrays[i], begin, end);
+    of_part[p] = kernel_table().arrays.sum_of_squares(arrays[i], begin, end);
   });
   std::fill_n(sums, count, 0.0);
   for (int64_t p = 0; p < parts.size(); ++p) {
@@ -93,7 +93,7 @@ void sums_of_squares(const Array* arrays, int64_t count, double* sums) {
 
 void scale_arrays(const Array* arrays, int64_t count, float factor) {
   Parts(arrays, count).run([&](int64_t, int64_t i, int64_t begin, int64_t end) {
-    kernel_table().rows.scale(arrays[i], factor, begin, end);
+    kernel_table().arrays.scale(arrays[i], factor, begin, end);
   });
 }
 

@@ -45,7 +45,7 @@ float value_at(const void* row, c10::ScalarType dtype, int64_t i) {
 
 void softmax_forward(const Rows& shape, bool log, const void* x, void* out) {
   for_rows(shape, [&](int64_t begin, int64_t end) {
-    kernel_table().rows.softmax_forward(
+    kernel_table().arrays.softmax_forward(
         {end - begin, shape.width, shape.dtype},
         log,
         row_of(shape, x, begin),
@@ -60,7 +60,7 @@ void softmax_backward(
     const void* out,
     void* x_gradient) {
   for_rows(shape, [&](int64_t begin, int64_t end) {
-    kernel_table().rows.softmax_backward(
+    kernel_table().arrays.softmax_backward(
         {end - begin, shape.width, shape.dtype},
         log,
         row_of(shape, out_gradient, begin),
@@ -82,7 +82,7 @@ int64_t cross_entropy_forward(
     for (auto row = begin; row < end; ++row) {
       const auto* x = row_of(shape, logits, row);
       float sum = 0.0f;
-      kernel_table().rows.log_sum_exp(
+      kernel_table().arrays.log_sum_exp(
           shape.width, shape.dtype, x, &log_sum_exp[row], &sum);
       const auto target = targets[row];
       if (target == options.ignore_index) {
@@ -113,7 +113,7 @@ void cross_entropy_backward(
     void* logits_gradient) {
   const auto smoothing = options.label_smoothing;
   const auto size = static_cast<int64_t>(c10::elementSize(shape.dtype));
-  const auto& kernels = kernel_table().rows;
+  const auto& kernels = kernel_table().arrays;
   for_rows(shape, [&](int64_t begin, int64_t end) {
     for (auto row = begin; row < end; ++row) {
       auto* out = row_of(shape, logits_gradient, row);

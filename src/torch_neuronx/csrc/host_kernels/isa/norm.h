@@ -2,8 +2,8 @@
 // passes find it in the cache.
 #pragma once
 
+#include "host_kernels/array_kernels.h"
 #include "host_kernels/isa/values.h"
-#include "host_kernels/row_kernels.h"
 
 namespace neuron::host_kernels::NEURON_ISA_NAMESPACE {
 

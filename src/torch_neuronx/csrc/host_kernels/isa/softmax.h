@@ -9,14 +9,23 @@ namespace neuron::host_kernels::NEURON_ISA_NAMESPACE {
 template <class T>
 inline float row_maximum(const T* x, int64_t width) {
   const float lowest = -__builtin_inff();
-  F32 high[2] = {broadcast(lowest), broadcast(lowest)};
-  int part = 0;
+  F32 high[4] = {
+      broadcast(lowest),
+      broadcast(lowest),
+      broadcast(lowest),
+      broadcast(lowest)};
+  int64_t i = 0;
   // A NaN may get lost here; it comes back through exp(x - maximum).
-  for_vectors(width, [&](int64_t i, int64_t n) {
-    high[part] = max(high[part], keep_lanes(load_some(x + i, n), n, lowest));
-    part ^= 1;
+  for (; i + 4 * kLanes <= width; i += 4 * kLanes) {
+#pragma GCC unroll 4
+    for (int p = 0; p < 4; ++p) {
+      high[p] = max(high[p], load(x + i + p * kLanes));
+    }
+  }
+  for_vectors(width - i, [&](int64_t j, int64_t n) {
+    high[0] = max(high[0], keep_lanes(load_some(x + i + j, n), n, lowest));
   });
-  return largest(max(high[0], high[1]));
+  return largest(max(max(high[0], high[1]), max(high[2], high[3])));
 }
 
 template <class T>
@@ -26,24 +35,48 @@ inline float sum_of_exp(const T* x, int64_t width, float maximum) {
   });
 }
 
+// Rows up to this width keep their exponentials on the stack.
+constexpr int64_t kKeptWidth = 4096;
+
+template <class T>
+void softmax_row(const T* x, int64_t width, T* out) {
+  const auto maximum = broadcast(row_maximum(x, width));
+  const auto exponential = [&](int64_t i, int64_t n) {
+    return exp(load_some(x + i, n) - maximum);
+  };
+  if (width > kKeptWidth) {
+    const auto factor = broadcast(1.0f / sum_over(width, exponential));
+    for_vectors(width, [&](int64_t i, int64_t n) {
+      store_some(out + i, exponential(i, n) * factor, n);
+    });
+    return;
+  }
+  alignas(64) float kept[kKeptWidth + kLanes];
+  const float total = sum_over(width, [&](int64_t i, int64_t n) {
+    const auto e = exponential(i, n);
+    store(kept + i, e);
+    return e;
+  });
+  const auto factor = broadcast(1.0f / total);
+  for_vectors(width, [&](int64_t i, int64_t n) {
+    store_some(out + i, load(kept + i) * factor, n);
+  });
+}
+
 template <class T>
 void softmax_forward_rows(const Rows& rows, bool log, const T* x, T* out) {
   const auto width = rows.width;
   for (int64_t r = 0; r < rows.rows; ++r, x += width, out += width) {
+    if (!log) {
+      softmax_row(x, width, out);
+      continue;
+    }
     const float maximum = row_maximum(x, width);
     const float total = sum_of_exp(x, width, maximum);
-    if (log) {
-      const auto shift = broadcast(maximum + __builtin_logf(total));
-      for_vectors(width, [&](int64_t i, int64_t n) {
-        store_some(out + i, load_some(x + i, n) - shift, n);
-      });
-    } else {
-      const auto factor = broadcast(1.0f / total);
-      for_vectors(width, [&](int64_t i, int64_t n) {
-        const auto e = exp(load_some(x + i, n) - broadcast(maximum));
-        store_some(out + i, e * factor, n);
-      });
-    }
+    const auto shift = broadcast(maximum + __builtin_logf(total));
+    for_vectors(width, [&](int64_t i, int64_t n) {
+      store_some(out + i, load_some(x + i, n) - shift, n);
+    });
   }
 }
 

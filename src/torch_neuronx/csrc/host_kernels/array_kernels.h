@@ -29,7 +29,7 @@ struct AdamConstants {
   float eps;
 };
 
-struct RowKernels {
+struct ArrayKernels {
   void (*norm_forward)(const NormRows& rows, float eps, void* out);
   // weight_sums and bias_sums are fp32 [width], added to; may be null, as may
   // x_gradient.
