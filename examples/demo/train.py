@@ -23,7 +23,7 @@ from .shakespeare_text import HELD_OUT, TRAINING, batch, plays
 BATCH_SIZE = 8
 NUM_HELD_OUT = 32
 PEAK_LEARNING_RATE = 1e-3
-WARM_UP_STEPS = 20
+WARM_UP_STEPS = 40
 # Without bf16 instructions a CPU takes seconds for a step in bf16: it stops after this long, and
 # rates compare the steps that all three made.
 CPU_BUDGET_SECONDS = 30.0
@@ -42,7 +42,7 @@ class Learner:
         self.place = place
         self.model = deepcopy(model).to(place.device)
         self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=PEAK_LEARNING_RATE, betas=(0.9, 0.95), weight_decay=0.1
+            self.model.parameters(), lr=PEAK_LEARNING_RATE, betas=(0.9, 0.99), weight_decay=0.1
         )
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
             self.optimizer, lambda step: learning_rate_factor(step, num_steps=num_steps)
