@@ -65,6 +65,7 @@ class Benchmark:
         return Benchmark(self.kernel[grid])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Price the call, then run it."""
         found = timelines(self.kernel, args, kwargs)
         self.timeline = max(found, key=lambda item: item.total_seconds)
         self.benchmark_result = BenchmarkResult(Latency(self.timeline.total_seconds * 1e6))

@@ -10,10 +10,10 @@ from nki.errors import NkiValidationError
 from nki.isa.operands import emit, tile
 from nki.program import operators
 from nki.program.builder import current
-from nki.program.enums import engine as Engine
+from nki.program.enums import Engine
 from nki.program.ir import NkiInstruction
-from nki.program.registers import NkiScalar
 from nki.program.nki_object import NkiObject
+from nki.program.registers import NkiScalar
 from nki.program.tensor import NkiTensor
 
 
@@ -220,14 +220,14 @@ def collective_permute(
     """Send along explicit (source, target) pairs."""
     pairs = tuple((int(source), int(target)) for source, target in source_target_pairs)
     ranks = tuple(sorted({rank for pair in pairs for rank in pair}))
-    return _emit(
-        "collective_permute", srcs, dsts, (ranks,), name, pairs=pairs, priority=priority
-    )
+    return _emit("collective_permute", srcs, dsts, (ranks,), name, pairs=pairs, priority=priority)
 
 
 def _ring(group: ReplicaGroup | Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:
     return tuple(
-        (ranks[i], ranks[(i + 1) % len(ranks)]) for ranks in _groups(group) for i in range(len(ranks))
+        (ranks[i], ranks[(i + 1) % len(ranks)])
+        for ranks in _groups(group)
+        for i in range(len(ranks))
     )
 
 
@@ -294,6 +294,7 @@ def collective_permute_implicit_current_processing_rank_id(
     name: str | None = None,
 ) -> NkiScalar:
     """The rank whose data is here after iteration_id ring steps, as a register."""
+    del channel_id  # all channels of a ring turn alike
     groups = _groups(replica_group)
     size = len(groups[0])
     here = rank_id(name)

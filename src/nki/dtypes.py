@@ -204,7 +204,7 @@ def unpack(values: Array, dtype: DType) -> Array:
     if dtype == "float4_e2m1fn_x4":
         nibbles = np.stack([(data >> np.uint16(4 * i)) & np.uint16(15) for i in range(4)], axis=-1)
         codes = nibbles.reshape(*data.shape[:-1], -1).astype(np.uint8)
-        return codes.view(ml_dtypes.float4_e2m1fn).astype(np.float32)
+        return np.asarray(codes.view(ml_dtypes.float4_e2m1fn).astype(np.float32))
     return data.view(packed.packed_as).astype(np.float32)
 
 

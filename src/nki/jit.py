@@ -68,6 +68,7 @@ class Kernel:
         return int(np.prod(self.grid)) if self.grid else 1
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run with arrays; with tensors of a running kernel, become part of it."""
         if building.current_or_none() is not None:
             return self.function(*args, **kwargs)  # inlined into the calling kernel
         return self.run(args, kwargs)
@@ -178,7 +179,7 @@ def _results(machine: Machine, result: Any, call: Call, *, as_torch: bool) -> An
 
 
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Make a function a kernel. Older options (mode, platform_target, ...) are accepted and ignored.
+    """Make a function a kernel; older options (mode, platform_target, ...) are ignored.
 
     Args:
         fn: the kernel function; arguments are arrays and compile-time constants.

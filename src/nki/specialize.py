@@ -15,8 +15,8 @@ from nki import arrays
 from nki.errors import NkiValidationError
 from nki.program import builder as building
 from nki.program.ir import Program
-from nki.program.storage import MemoryRegion
 from nki.program.nki_object import NkiObject
+from nki.program.storage import MemoryRegion
 from nki.program.tensor import NkiTensor
 
 Path = str

@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from nki_kernels import through
 
 import nki.isa as nisa
 import nki.language as nl
-
-from nki_kernels import through
 
 ERF = np.vectorize(math.erf)
 
@@ -160,4 +159,6 @@ def test_activate2_combines_operands_before_prelu(run, rng, trn3):
         )
     )
     inner = 1 - x * np.float32(2)
-    np.testing.assert_array_equal(run(kernel, x), np.where(inner >= 0, inner, inner * np.float32(0.25)))
+    np.testing.assert_array_equal(
+        run(kernel, x), np.where(inner >= 0, inner, inner * np.float32(0.25))
+    )

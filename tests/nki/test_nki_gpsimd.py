@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from nki_kernels import through
 
 import nki.isa as nisa
 import nki.language as nl
-from nki_kernels import through
 
 
 def test_iota_counts_along_its_pattern(run):
@@ -26,9 +26,7 @@ def test_iota_counts_along_its_pattern(run):
 def test_affine_select_masks_by_position(run, rng, op):
     x = rng.standard_normal((32, 40)).astype(np.float32)
     kernel = through(
-        lambda d, t: nisa.affine_select(
-            d, [[-1, 40]], 1, t, -9.0, cmp_op=getattr(nl, op), offset=3
-        )
+        lambda d, t: nisa.affine_select(d, [[-1, 40]], 1, t, -9.0, cmp_op=getattr(nl, op), offset=3)
     )
     place = 3 + np.arange(32)[:, None] - np.arange(40)[None]
     keep = {"greater_equal": place >= 0, "less": place < 0, "equal": place == 0}[op]
@@ -45,7 +43,9 @@ def test_n_gather_picks_elements_of_each_partition(run, rng):
     x = rng.standard_normal((16, 30)).astype(np.float32)
     index = rng.integers(0, 30, (16, 12)).astype(np.uint32)
     kernel = through(lambda d, t, i: nisa.nc_n_gather(d, t, i), shape=(16, 12))
-    np.testing.assert_array_equal(run(kernel, x, index), np.take_along_axis(x, index.astype(int), 1))
+    np.testing.assert_array_equal(
+        run(kernel, x, index), np.take_along_axis(x, index.astype(int), 1)
+    )
 
 
 def test_local_gather_shares_indices_among_sixteen_partitions(run, rng):

@@ -99,7 +99,11 @@ def test_enum_has_the_documented_values(owner, members):
 
 def test_tile_sizes_follow_the_chip(monkeypatch):
     monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn2")
-    assert (nl.tile_size.pmax, nl.tile_size.psum_fmax, nl.tile_size.psum_bank_fmax) == (128, 512, 512)
+    assert (nl.tile_size.pmax, nl.tile_size.psum_fmax, nl.tile_size.psum_bank_fmax) == (
+        128,
+        512,
+        512,
+    )
     assert nl.tile_size.sbuf_size_bytes == 28 * 2**20
     monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn1")
     assert nl.tile_size.sbuf_size_bytes == 24 * 2**20

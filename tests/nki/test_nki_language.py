@@ -7,20 +7,22 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
+from nki_kernels import returning
 
 import nki
 import nki.isa as nisa
 import nki.language as nl
-from nki_kernels import returning
 
 ERF = np.vectorize(math.erf)
 
 UNARY = {
-    "abs": np.abs, "square": np.square, "exp": np.exp, "tanh": np.tanh, "relu": lambda x: np.maximum(x, 0),
-    "sin": np.sin, "cos": np.cos, "tan": np.tan, "arctan": np.arctan, "ceil": np.ceil, "floor": np.floor,
+    "abs": np.abs, "square": np.square, "exp": np.exp, "tanh": np.tanh, "sin": np.sin,
+    "relu": lambda x: np.maximum(x, 0), "cos": np.cos, "tan": np.tan, "arctan": np.arctan,
+    "ceil": np.ceil, "floor": np.floor,
     "trunc": np.trunc, "negative": np.negative, "sign": np.sign, "erf": ERF,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "silu": lambda x: x / (1 + np.exp(-x)),
-    "softplus": lambda x: np.log1p(np.exp(x)), "gelu": lambda x: x * (1 + ERF(x / math.sqrt(2))) / 2,
+    "softplus": lambda x: np.log1p(np.exp(x)),
+    "gelu": lambda x: x * (1 + ERF(x / math.sqrt(2))) / 2,
 }  # fmt: skip
 
 
@@ -36,7 +38,12 @@ def test_unary_function_matches_numpy(run, rng, name):
 
 @pytest.mark.parametrize("name", ["log", "sqrt", "rsqrt", "reciprocal"])
 def test_function_of_positive_numbers_matches_numpy(run, rng, name):
-    table = {"log": np.log, "sqrt": np.sqrt, "rsqrt": lambda x: x**-0.5, "reciprocal": lambda x: 1 / x}
+    table = {
+        "log": np.log,
+        "sqrt": np.sqrt,
+        "rsqrt": lambda x: x**-0.5,
+        "reciprocal": lambda x: 1 / x,
+    }
     x = rng.uniform(0.01, 100, (40, 60)).astype(np.float32)
     out = run(returning(lambda t: getattr(nl, name)(t)), x)
     np.testing.assert_allclose(out, table[name](x.astype(np.float64)), rtol=2e-6)
@@ -59,7 +66,9 @@ def test_two_operands_promote(run, first, second, expected):
     np.testing.assert_array_equal(out.astype(np.float32), 2)
 
 
-@pytest.mark.parametrize(("scalar", "dtype", "expected"), [(2, np.int8, np.int32), (1.5, np.float16, np.float32)])
+@pytest.mark.parametrize(
+    ("scalar", "dtype", "expected"), [(2, np.int8, np.int32), (1.5, np.float16, np.float32)]
+)
 def test_numbers_promote_like_int32_and_float32(run, scalar, dtype, expected):
     out = run(returning(lambda x: nl.multiply(x, scalar)), np.ones((4, 4), dtype))
     assert out.dtype == expected
@@ -105,7 +114,10 @@ def test_where_takes_tiles_and_numbers(run, rng):
 
 @pytest.mark.parametrize("transpose_x", [False, True])
 def test_matmul_matches_numpy(run, rng, transpose_x):
-    x, y = rng.standard_normal((32, 48)).astype(np.float32), rng.standard_normal((48, 600)).astype(np.float32)
+    x, y = (
+        rng.standard_normal((32, 48)).astype(np.float32),
+        rng.standard_normal((48, 600)).astype(np.float32),
+    )
     given_x = np.ascontiguousarray(x.T) if transpose_x else x
     out = run(returning(lambda a, b: nl.matmul(a, b, transpose_x=transpose_x)), given_x, y)
     np.testing.assert_allclose(out, x @ y, rtol=1e-4, atol=1e-4)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from nki_kernels import through
 
 import nki.isa as nisa
 import nki.language as nl
-from nki_kernels import through
 
 
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
@@ -90,9 +90,7 @@ def test_scan_follows_its_recurrence(run, rng, op0, op1, column):
 
 def test_cumulative_writes_every_prefix(run, rng):
     x = rng.standard_normal((8, 30)).astype(np.float32)
-    kernel = through(
-        lambda d, t: nisa.tensor_scalar_cumulative(d, t, nl.multiply, nl.add, 2.0)
-    )
+    kernel = through(lambda d, t: nisa.tensor_scalar_cumulative(d, t, nl.multiply, nl.add, 2.0))
     np.testing.assert_allclose(run(kernel, x), np.cumsum(x * 2.0, axis=1), rtol=1e-5, atol=1e-5)
 
 

@@ -17,7 +17,9 @@ def _store(tile):
     return out
 
 
-@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16, np.float16, ml_dtypes.float8_e4m3])
+@pytest.mark.parametrize(
+    "dtype", [np.float32, ml_dtypes.bfloat16, np.float16, ml_dtypes.float8_e4m3]
+)
 @pytest.mark.parametrize(("k", "m", "n"), [(128, 128, 512), (1, 7, 3), (33, 1, 100), (64, 128, 1)])
 def test_matmul_matches_numpy(run, rng, dtype, k, m, n):
     a, b = (rng.standard_normal((k, size)).astype(dtype) for size in (m, n))
@@ -44,7 +46,12 @@ def _accumulating(flags):
 
 @pytest.mark.parametrize(
     ("flags", "times"),
-    [((None, None, None), 3), ((False, True, True), 3), ((None, None, False), 1), ((None, True), 2)],
+    [
+        ((None, None, None), 3),
+        ((False, True, True), 3),
+        ((None, None, False), 1),
+        ((None, True), 2),
+    ],
 )
 def test_accumulation_follows_the_flags(run, rng, flags, times):
     a = rng.integers(-3, 4, (16, 8)).astype(np.float32)
@@ -90,7 +97,9 @@ def test_psum_bfloat16_result_is_rounded_once_for_each_product(run, rng, trn3):
 
     once = (a.astype(np.float32).T @ b.astype(np.float32)).astype(ml_dtypes.bfloat16)
     expected = 2 * once.astype(np.float32)
-    np.testing.assert_allclose(run(kernel, a, b).astype(np.float32), expected, rtol=1.6e-2, atol=0.1)
+    np.testing.assert_allclose(
+        run(kernel, a, b).astype(np.float32), expected, rtol=1.6e-2, atol=0.1
+    )
 
 
 def test_double_row_contracts_both_rows(run, rng):
@@ -99,9 +108,7 @@ def test_double_row_contracts_both_rows(run, rng):
 
     def kernel(a, b):
         product = nl.ndarray((32, 40), nl.float32, buffer=nl.psum)
-        nisa.nc_matmul(
-            product, nl.load(a), nl.load(b), perf_mode=nisa.matmul_perf_mode.double_row
-        )
+        nisa.nc_matmul(product, nl.load(a), nl.load(b), perf_mode=nisa.matmul_perf_mode.double_row)
         return _store(product)
 
     expected = np.einsum("krm,krn->mn", a.astype(np.float64), b.astype(np.float64))
@@ -147,9 +154,14 @@ def _mx_reference(x, maximum_exponent, kind):
 
 @pytest.mark.parametrize(
     ("dtype", "exponent", "kind"),
-    [("float8_e4m3fn_x4", 8, ml_dtypes.float8_e4m3fn), ("float8_e5m2_x4", 15, ml_dtypes.float8_e5m2)],
+    [
+        ("float8_e4m3fn_x4", 8, ml_dtypes.float8_e4m3fn),
+        ("float8_e5m2_x4", 15, ml_dtypes.float8_e5m2),
+    ],
 )
-def test_mx_quantisation_and_product_match_a_blockwise_reference(run, rng, trn3, dtype, exponent, kind):
+def test_mx_quantisation_and_product_match_a_blockwise_reference(
+    run, rng, trn3, dtype, exponent, kind
+):
     a = (rng.standard_normal((64, 4 * 16)) * 3).astype(ml_dtypes.bfloat16)
     b = (rng.standard_normal((64, 4 * 20)) * 9).astype(ml_dtypes.bfloat16)
     b[:8, :4] = 0

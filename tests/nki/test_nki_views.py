@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nki_kernels import returning
 
 import nki.isa as nisa
 import nki.language as nl
 from nki.program import layout
-from nki_kernels import returning
 
 VIEWS = {
     "slice": (lambda t: t[:, 1:6], lambda a: a[:, 1:6]),

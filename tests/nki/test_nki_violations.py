@@ -54,7 +54,9 @@ CASES = {
         r"ends beyond partition 128",
     ),
     "PSUM over capacity": (
-        lambda x: [nisa.tensor_copy(sb(128, 512), t) for t in [filled_ps(128, 512) for _ in range(9)]],
+        lambda x: [
+            nisa.tensor_copy(sb(128, 512), t) for t in [filled_ps(128, 512) for _ in range(9)]
+        ],
         r"9 PSUM tensors.*16384",
     ),
     "index out of range": (lambda x: x[300], r"256 elements"),
@@ -136,7 +138,9 @@ CASES = {
         r"int32; the array multiplies",
     ),
     "matmul of e4m3fn on trn2": (
-        lambda x: matmul(ps(8, 8), sb(4, 8, dtype="float8_e4m3fn"), sb(4, 8, dtype="float8_e4m3fn")),
+        lambda x: matmul(
+            ps(8, 8), sb(4, 8, dtype="float8_e4m3fn"), sb(4, 8, dtype="float8_e4m3fn")
+        ),
         r"needs trn3",
     ),
     "matmul across a PSUM bank": (
@@ -153,7 +157,9 @@ CASES = {
     ),
     "double row of bf16": (
         lambda x: matmul(
-            ps(8, 8), sb(4, 2, 8, dtype=BF16), sb(4, 2, 8, dtype=BF16),
+            ps(8, 8),
+            sb(4, 2, 8, dtype=BF16),
+            sb(4, 2, 8, dtype=BF16),
             perf_mode=nisa.matmul_perf_mode.double_row,
         ),
         r"needs fp8",
@@ -201,7 +207,9 @@ CASES = {
         r"mix a bitwise",
     ),
     "power on the vector engine": (
-        lambda x: nisa.tensor_tensor(sb(8, 4), sb(8, 4), sb(8, 4), nl.power, engine=nisa.engine.vector),
+        lambda x: nisa.tensor_tensor(
+            sb(8, 4), sb(8, 4), sb(8, 4), nl.power, engine=nisa.engine.vector
+        ),
         r"runs only on GpSimd",
     ),
     "GpSimd on PSUM": (
@@ -213,7 +221,9 @@ CASES = {
         r"cannot run on engine tensor",
     ),
     "scalar engine with a comparison": (
-        lambda x: nisa.tensor_scalar(sb(8, 4), sb(8, 4), nl.greater, 1.0, engine=nisa.engine.scalar),
+        lambda x: nisa.tensor_scalar(
+            sb(8, 4), sb(8, 4), nl.greater, 1.0, engine=nisa.engine.scalar
+        ),
         r"engine=nisa\.engine\.vector",
     ),
     "abs_max on trn2": (
@@ -249,7 +259,9 @@ CASES = {
         r"tables",
     ),
     "activation reducing by maximum": (
-        lambda x: nisa.activation(sb(8, 4), nl.exp, sb(8, 4), reduce_op=nl.maximum, reduce_res=sb(8, 1)),
+        lambda x: nisa.activation(
+            sb(8, 4), nl.exp, sb(8, 4), reduce_op=nl.maximum, reduce_res=sb(8, 1)
+        ),
         r"use nl\.add",
     ),
     "bn_stats of 513 elements": (
@@ -291,9 +303,7 @@ CASES = {
     ),
     "DMA of different counts": (lambda x: nisa.dma_copy(sb(8, 4), x[0:8]), r"32 elements.*512"),
     "hardware DGE with a cast": (
-        lambda x: nisa.dma_copy(
-            sb(8, 64, dtype=BF16), x[0:8], dge_mode=nisa.dge_mode.hwdge
-        ),
+        lambda x: nisa.dma_copy(sb(8, 64, dtype=BF16), x[0:8], dge_mode=nisa.dge_mode.hwdge),
         r"cannot convert",
     ),
     "DMA priority on trn2": (lambda x: nisa.dma_copy(sb(8, 64), x[0:8], priority=1), r"need trn3"),

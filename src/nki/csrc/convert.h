@@ -50,14 +50,14 @@ inline float from_small(uint32_t code, SmallFormat f) {
   if (exponent == top && !f.finite)
     return mantissa ? bits_to_float(0x7FC00000u)
                     : sign * std::numeric_limits<float>::infinity();
-  if (exponent == top && mantissa == full) return bits_to_float(0x7FC00000u);
+  if (exponent == top && mantissa == full)
+    return bits_to_float(0x7FC00000u);
   const float scale = static_cast<float>(1 << f.mantissa_bits);
   if (exponent == 0)
     return sign * std::ldexp(static_cast<float>(mantissa) / scale, 1 - f.bias);
-  return sign *
-      std::ldexp(
-             1.0f + static_cast<float>(mantissa) / scale,
-             static_cast<int>(exponent) - f.bias);
+  return sign * std::ldexp(
+                    1.0f + static_cast<float>(mantissa) / scale,
+                    static_cast<int>(exponent) - f.bias);
 }
 
 // Round to nearest even; overflow gives infinity, or NaN where there is none.
@@ -68,32 +68,40 @@ inline uint32_t to_small(float value, SmallFormat f) {
   const uint32_t top = ((1u << f.exponent_bits) - 1) << f.mantissa_bits;
   const uint32_t nan = top | (f.finite ? (1u << f.mantissa_bits) - 1
                                        : 1u << (f.mantissa_bits - 1));
-  if (magnitude > 0x7F800000u) return sign | nan;
+  if (magnitude > 0x7F800000u)
+    return sign | nan;
   const uint32_t overflow = f.finite ? nan : top;
-  if (magnitude == 0x7F800000u) return sign | overflow;
+  if (magnitude == 0x7F800000u)
+    return sign | overflow;
   const int exponent = static_cast<int>(magnitude >> 23) - 127;
   const int lowest = 1 - f.bias;
   // Bits of the fp32 mantissa that fall away; more for denormal results.
   int drop = 23 - f.mantissa_bits;
-  if (exponent < lowest) drop += lowest - exponent;
-  if (drop > 24) return sign;
-  const uint32_t mantissa =
-      magnitude >= 0x00800000u ? (magnitude & 0x7FFFFFu) | 0x800000u
-                               : magnitude & 0x7FFFFFu;
+  if (exponent < lowest)
+    drop += lowest - exponent;
+  if (drop > 24)
+    return sign;
+  const uint32_t mantissa = magnitude >= 0x00800000u
+                                ? (magnitude & 0x7FFFFFu) | 0x800000u
+                                : magnitude & 0x7FFFFFu;
   uint32_t kept = mantissa >> drop;
   const uint32_t rest = mantissa & ((1u << drop) - 1);
   const uint32_t half = 1u << (drop - 1);
-  if (rest > half || (rest == half && (kept & 1u))) ++kept;
+  if (rest > half || (rest == half && (kept & 1u)))
+    ++kept;
   uint32_t code = exponent < lowest
-      ? kept
-      : kept + (static_cast<uint32_t>(exponent - lowest) << f.mantissa_bits);
-  if (code >= (f.finite ? nan : top)) code = overflow;
+                      ? kept
+                      : kept + (static_cast<uint32_t>(exponent - lowest)
+                                << f.mantissa_bits);
+  if (code >= (f.finite ? nan : top))
+    code = overflow;
   return sign | code;
 }
 
 inline float round_tfloat32(float value) {
   const uint32_t bits = float_to_bits(value);
-  if ((bits & 0x7F800000u) == 0x7F800000u) return value;
+  if ((bits & 0x7F800000u) == 0x7F800000u)
+    return value;
   return bits_to_float((bits + 0xFFFu + ((bits >> 13) & 1u)) & 0xFFFFE000u);
 }
 
@@ -101,7 +109,8 @@ template <class T>
 inline void load_as(float* out, const char* in, int64_t stride, int64_t n) {
   if (stride == static_cast<int64_t>(sizeof(T))) {
     const T* row = reinterpret_cast<const T*>(in);
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(row[i]);
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = static_cast<float>(row[i]);
   } else {
     for (int64_t i = 0; i < n; ++i) {
       T value;
@@ -152,8 +161,8 @@ inline void load_row(
       return;
     default:
       for (int64_t i = 0; i < n; ++i)
-        out[i] = from_small(
-            static_cast<uint8_t>(in[i * stride]), format_of(type));
+        out[i] =
+            from_small(static_cast<uint8_t>(in[i * stride]), format_of(type));
   }
 }
 
@@ -164,7 +173,7 @@ inline void store_integers(
   constexpr double high = std::numeric_limits<T>::max();
   for (int64_t i = 0; i < n; ++i) {
     double value = std::nearbyint(static_cast<double>(in[i]));
-    value = value > low ? value : low; // NaN becomes low here and 0 below
+    value = value > low ? value : low;  // NaN becomes low here and 0 below
     value = value < high ? value : high;
     const T cast = in[i] == in[i] ? static_cast<T>(value) : T{0};
     std::memcpy(out + i * stride, &cast, sizeof cast);
@@ -178,7 +187,8 @@ inline void store_row(
       if (stride == 4) {
         std::memmove(out, in, static_cast<size_t>(n) * 4);
       } else {
-        for (int64_t i = 0; i < n; ++i) std::memcpy(out + i * stride, in + i, 4);
+        for (int64_t i = 0; i < n; ++i)
+          std::memcpy(out + i * stride, in + i, 4);
       }
       return;
     case Type::tfloat32:
@@ -190,7 +200,8 @@ inline void store_row(
     case Type::bfloat16:
       if (stride == 2) {
         uint16_t* row = reinterpret_cast<uint16_t*>(out);
-        for (int64_t i = 0; i < n; ++i) row[i] = to_bfloat16(in[i]);
+        for (int64_t i = 0; i < n; ++i)
+          row[i] = to_bfloat16(in[i]);
       } else {
         for (int64_t i = 0; i < n; ++i) {
           const uint16_t value = to_bfloat16(in[i]);
@@ -219,7 +230,6 @@ inline void store_row(
       return;
     default:
       for (int64_t i = 0; i < n; ++i)
-        out[i * stride] =
-            static_cast<char>(to_small(in[i], format_of(type)));
+        out[i * stride] = static_cast<char>(to_small(in[i], format_of(type)));
   }
 }

@@ -32,7 +32,7 @@ inline float hyperbolic_tangent(float x) {
   const float e = exponential(-2.0f * a);
   const float large = (1.0f - e) / (1.0f + e);
   const float s = x * x;
-  float p = -5.70498872745e-3f; // near 0 the quotient would cancel
+  float p = -5.70498872745e-3f;  // near 0 the quotient would cancel
   p = p * s + 2.06390887954e-2f;
   p = p * s - 5.37397155531e-2f;
   p = p * s + 1.33314422036e-1f;
@@ -45,7 +45,8 @@ inline float hyperbolic_tangent(float x) {
 
 template <class F>
 inline void map_row(float* x, int64_t n, F f) {
-  for (int64_t i = 0; i < n; ++i) x[i] = f(x[i]);
+  for (int64_t i = 0; i < n; ++i)
+    x[i] = f(x[i]);
 }
 
 inline void apply_function(Function function, float* x, int64_t n) {
@@ -100,40 +101,52 @@ inline void apply_alu(Alu op, float* x, int64_t n, G get) {
     case Alu::bypass:
       return;
     case Alu::add:
-      for (int64_t i = 0; i < n; ++i) x[i] = x[i] + get(i);
+      for (int64_t i = 0; i < n; ++i)
+        x[i] = x[i] + get(i);
       return;
     case Alu::subtract:
-      for (int64_t i = 0; i < n; ++i) x[i] = x[i] - get(i);
+      for (int64_t i = 0; i < n; ++i)
+        x[i] = x[i] - get(i);
       return;
     case Alu::multiply:
-      for (int64_t i = 0; i < n; ++i) x[i] = x[i] * get(i);
+      for (int64_t i = 0; i < n; ++i)
+        x[i] = x[i] * get(i);
       return;
     case Alu::maximum:
-      for (int64_t i = 0; i < n; ++i) x[i] = larger(x[i], get(i));
+      for (int64_t i = 0; i < n; ++i)
+        x[i] = larger(x[i], get(i));
       return;
     case Alu::minimum:
-      for (int64_t i = 0; i < n; ++i) x[i] = smaller(x[i], get(i));
+      for (int64_t i = 0; i < n; ++i)
+        x[i] = smaller(x[i], get(i));
       return;
     case Alu::divide:
-      for (int64_t i = 0; i < n; ++i) x[i] = x[i] / get(i);
+      for (int64_t i = 0; i < n; ++i)
+        x[i] = x[i] / get(i);
       return;
     case Alu::equal:
-      for (int64_t i = 0; i < n; ++i) x[i] = x[i] == get(i) ? 1.0f : 0.0f;
+      for (int64_t i = 0; i < n; ++i)
+        x[i] = x[i] == get(i) ? 1.0f : 0.0f;
       return;
     case Alu::not_equal:
-      for (int64_t i = 0; i < n; ++i) x[i] = x[i] != get(i) ? 1.0f : 0.0f;
+      for (int64_t i = 0; i < n; ++i)
+        x[i] = x[i] != get(i) ? 1.0f : 0.0f;
       return;
     case Alu::greater:
-      for (int64_t i = 0; i < n; ++i) x[i] = x[i] > get(i) ? 1.0f : 0.0f;
+      for (int64_t i = 0; i < n; ++i)
+        x[i] = x[i] > get(i) ? 1.0f : 0.0f;
       return;
     case Alu::greater_equal:
-      for (int64_t i = 0; i < n; ++i) x[i] = x[i] >= get(i) ? 1.0f : 0.0f;
+      for (int64_t i = 0; i < n; ++i)
+        x[i] = x[i] >= get(i) ? 1.0f : 0.0f;
       return;
     case Alu::less:
-      for (int64_t i = 0; i < n; ++i) x[i] = x[i] < get(i) ? 1.0f : 0.0f;
+      for (int64_t i = 0; i < n; ++i)
+        x[i] = x[i] < get(i) ? 1.0f : 0.0f;
       return;
     case Alu::less_equal:
-      for (int64_t i = 0; i < n; ++i) x[i] = x[i] <= get(i) ? 1.0f : 0.0f;
+      for (int64_t i = 0; i < n; ++i)
+        x[i] = x[i] <= get(i) ? 1.0f : 0.0f;
       return;
     case Alu::logical_and:
       for (int64_t i = 0; i < n; ++i)
@@ -144,7 +157,8 @@ inline void apply_alu(Alu op, float* x, int64_t n, G get) {
         x[i] = x[i] != 0 || get(i) != 0 ? 1.0f : 0.0f;
       return;
     case Alu::power:
-      for (int64_t i = 0; i < n; ++i) x[i] = std::pow(x[i], get(i));
+      for (int64_t i = 0; i < n; ++i)
+        x[i] = std::pow(x[i], get(i));
       return;
     case Alu::abs:
       return apply_function(Function::abs, x, n);
@@ -162,7 +176,8 @@ inline void apply_alu(Alu op, float* x, int64_t n, G get) {
 // x op other, or other op x, where other is a row.
 inline void apply_tile(
     Alu op, bool reverse, float* x, float* other, int64_t n) {
-  if (!reverse) return apply_alu(op, x, n, [=](int64_t i) { return other[i]; });
+  if (!reverse)
+    return apply_alu(op, x, n, [=](int64_t i) { return other[i]; });
   apply_alu(op, other, n, [=](int64_t i) { return x[i]; });
   std::memcpy(x, other, static_cast<size_t>(n) * sizeof(float));
 }
@@ -170,8 +185,10 @@ inline void apply_tile(
 // The same with one number for the whole row.
 inline void apply_number(
     Alu op, bool reverse, float* x, float number, int64_t n, float* scratch) {
-  if (!reverse) return apply_alu(op, x, n, [=](int64_t) { return number; });
-  for (int64_t i = 0; i < n; ++i) scratch[i] = number;
+  if (!reverse)
+    return apply_alu(op, x, n, [=](int64_t) { return number; });
+  for (int64_t i = 0; i < n; ++i)
+    scratch[i] = number;
   apply_tile(op, true, x, scratch, n);
 }
 
@@ -193,13 +210,17 @@ constexpr int lanes = 16;
 template <class F>
 inline float fold_row(const float* x, int64_t n, float start, F f) {
   float part[lanes];
-  for (int j = 0; j < lanes; ++j) part[j] = start;
+  for (int j = 0; j < lanes; ++j)
+    part[j] = start;
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes)
-    for (int j = 0; j < lanes; ++j) part[j] = f(part[j], x[i + j]);
-  for (; i < n; ++i) part[i % lanes] = f(part[i % lanes], x[i]);
+    for (int j = 0; j < lanes; ++j)
+      part[j] = f(part[j], x[i + j]);
+  for (; i < n; ++i)
+    part[i % lanes] = f(part[i % lanes], x[i]);
   float total = part[0];
-  for (int j = 1; j < lanes; ++j) total = f(total, part[j]);
+  for (int j = 1; j < lanes; ++j)
+    total = f(total, part[j]);
   return total;
 }
 

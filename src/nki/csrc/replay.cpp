@@ -32,8 +32,8 @@ Run best() {
   return generic::run;
 }
 
-} // namespace
-} // namespace neuron::nki
+}  // namespace
+}  // namespace neuron::nki
 
 extern "C" __attribute__((visibility("default"))) int64_t neuron_nki_version() {
   return 1;
@@ -42,17 +42,26 @@ extern "C" __attribute__((visibility("default"))) int64_t neuron_nki_version() {
 // Runs records from word `begin` up to word `end`. Returns `end`, or the word
 // of the record whose run-time address is out of bounds.
 extern "C" __attribute__((visibility("default"))) int64_t neuron_nki_run(
-    const int64_t* code, int64_t begin, int64_t end, char* const* bases,
-    const int64_t* registers, float* vector_accumulator,
-    float* scalar_accumulator, void* sgemm) {
+    const int64_t* code,
+    int64_t begin,
+    int64_t end,
+    char* const* bases,
+    const int64_t* registers,
+    float* vector_accumulator,
+    float* scalar_accumulator,
+    void* sgemm) {
   using namespace neuron::nki;
   static const Run run = best();
   const Machine machine{
-      bases, registers, vector_accumulator, scalar_accumulator,
+      bases,
+      registers,
+      vector_accumulator,
+      scalar_accumulator,
       reinterpret_cast<Sgemm>(sgemm)};
   while (begin < end) {
     const Record& record = *reinterpret_cast<const Record*>(code + begin);
-    if (!run(machine, record)) return begin;
+    if (!run(machine, record))
+      return begin;
     begin += record.length;
   }
   return end;

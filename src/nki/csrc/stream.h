@@ -8,11 +8,11 @@
 namespace neuron::nki {
 
 enum class Opcode : int64_t {
-  copy = 0,          // raw bytes of equal dtypes
-  convert = 1,       // through fp32
-  fill = 2,          // number
+  copy = 0,     // raw bytes of equal dtypes
+  convert = 1,  // through fp32
+  fill = 2,     // number
   tensor_tensor = 3,
-  tensor_scalar = 4, // (data op0 operand0) op1 operand1
+  tensor_scalar = 4,  // (data op0 operand0) op1 operand1
   scalar_tensor_tensor = 5,
   tensor_scalar_reduce = 6,
   activation = 7,
@@ -20,10 +20,10 @@ enum class Opcode : int64_t {
   matmul = 9,
   transpose = 10,
   affine_select = 11,
-  select = 12,       // where(predicate, on_true, on_false)
+  select = 12,  // where(predicate, on_true, on_false)
   scan = 13,
   range_select = 14,
-  fill_bytes = 15,   // fresh memory
+  fill_bytes = 15,  // fresh memory
 };
 
 enum class Type : int64_t {
@@ -85,18 +85,18 @@ enum class Function : int64_t {
   sign = 14,
 };
 
-constexpr int max_dims = 5; // partition and four free dimensions
+constexpr int max_dims = 5;  // partition and four free dimensions
 constexpr int64_t absent = -1;
 constexpr int64_t immediate = -2;
 
 struct Operand {
-  int64_t base; // index of the base pointer, `absent` or `immediate`
+  int64_t base;  // index of the base pointer, `absent` or `immediate`
   int64_t dtype;
-  int64_t offset; // bytes; the bits of a double for an immediate
-  int64_t stride[max_dims]; // bytes
-  int64_t reg; // register that is added, or -1
-  int64_t reg_stride; // bytes per unit of the register
-  int64_t max_offset; // largest legal offset in bytes
+  int64_t offset;            // bytes; the bits of a double for an immediate
+  int64_t stride[max_dims];  // bytes
+  int64_t reg;               // register that is added, or -1
+  int64_t reg_stride;        // bytes per unit of the register
+  int64_t max_offset;        // largest legal offset in bytes
 
   Type type() const { return static_cast<Type>(dtype); }
   bool present() const { return base != absent; }
@@ -109,12 +109,12 @@ struct Operand {
 
 struct Record {
   int64_t opcode;
-  int64_t length; // words, operands included
-  int64_t index; // instruction of the program
+  int64_t length;  // words, operands included
+  int64_t index;   // instruction of the program
   int64_t dims[max_dims];
   int64_t attribute[8];
-  int64_t number[4]; // bits of doubles
-  Operand operand[1]; // as many as the instruction has
+  int64_t number[4];   // bits of doubles
+  Operand operand[1];  // as many as the instruction has
 
   double constant(int i) const {
     double value;
@@ -124,17 +124,28 @@ struct Record {
 };
 
 using Sgemm = void (*)(
-    int order, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
-    float alpha, const float* a, int64_t lda, const float* b, int64_t ldb,
-    float beta, float* c, int64_t ldc);
+    int order,
+    int trans_a,
+    int trans_b,
+    int64_t m,
+    int64_t n,
+    int64_t k,
+    float alpha,
+    const float* a,
+    int64_t lda,
+    const float* b,
+    int64_t ldb,
+    float beta,
+    float* c,
+    int64_t ldc);
 
 // What a record works on. Nothing here is owned.
 struct Machine {
   char* const* bases;
   const int64_t* registers;
-  float* vector_accumulator; // one per partition
+  float* vector_accumulator;  // one per partition
   float* scalar_accumulator;
-  Sgemm sgemm; // null: the portable product is used
+  Sgemm sgemm;  // null: the portable product is used
 };
 
-} // namespace neuron::nki
+}  // namespace neuron::nki

@@ -7,7 +7,7 @@ from typing import Any
 
 from nki.errors import NkiValidationError
 from nki.isa.operands import emit, tile
-from nki.program.enums import dge_mode, engine, oob_mode
+from nki.program.enums import Engine, dge_mode, engine, oob_mode
 from nki.program.ir import NkiInstruction
 from nki.program.operators import operator_name
 from nki.program.tensor import NkiTensor
@@ -27,8 +27,6 @@ def dma_copy(
     An indirect src gathers, an indirect dst scatters. Indices out of range trap, or drop that
     row with oob_mode.skip.
     """
-    from nki.program.enums import engine as Engine
-
     return emit(
         "dma_copy",
         Engine.dma,
@@ -57,8 +55,6 @@ def dma_transpose(
     name: str | None = None,
 ) -> NkiInstruction:
     """dst := src with its first and last dimension swapped."""
-    from nki.program.enums import engine as Engine
-
     source = tile(src, "src")
     order = tuple(axes) if axes is not None else _TRANSPOSE_AXES.get(source.ndim, ())
     return emit(
@@ -81,8 +77,6 @@ def dma_compute(
     name: str | None = None,
 ) -> NkiInstruction:
     """dst := sum of srcs in fp32; with an indirect operand, a read-modify-write by row."""
-    from nki.program.enums import engine as Engine
-
     factors = [1.0] * len(srcs) if scales is None else [float(scale) for scale in scales]
     if len(factors) != len(srcs) or any(factor != 1.0 for factor in factors):
         raise NkiValidationError(

@@ -8,7 +8,7 @@ import numpy as np
 
 from nki.errors import NkiValidationError
 from nki.program.builder import current
-from nki.program.enums import engine as Engine
+from nki.program.enums import Engine
 from nki.program.ir import NkiInstruction
 from nki.program.registers import NkiScalar
 from nki.program.tensor import NkiTensor

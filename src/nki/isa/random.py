@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from nki.isa.operands import Operand, choose, emit, operand, tile
+from nki.program.enums import Engine as _Engine
 from nki.program.enums import engine
-from nki.program.enums import engine as _Engine
 from nki.program.ir import NkiInstruction
 from nki.program.tensor import NkiTensor
 
 
-def rng(
-    dst: NkiTensor, engine: engine = engine.vector, name: str | None = None
-) -> NkiInstruction:
+def rng(dst: NkiTensor, engine: engine = engine.vector, name: str | None = None) -> NkiInstruction:
     """dst := random bits, cut to its integer type."""
     return emit("rng", choose(engine, _Engine.vector), {"dst": tile(dst, "dst")}, {}, name=name)
 
@@ -58,9 +56,7 @@ def rand_get_state(
     )
 
 
-def rand2(
-    dst: NkiTensor, min: Operand, max: Operand, name: str | None = None
-) -> NkiInstruction:
+def rand2(dst: NkiTensor, min: Operand, max: Operand, name: str | None = None) -> NkiInstruction:
     """dst := uniform numbers in [min, max] (trn3)."""
     return emit(
         "rand2",

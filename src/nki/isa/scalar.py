@@ -6,7 +6,7 @@ from typing import Any
 
 from nki.isa.operands import Operand, emit, operand, optional, tile
 from nki.program import operators
-from nki.program.enums import engine as _Engine
+from nki.program.enums import Engine as _Engine
 from nki.program.enums import reduce_cmd
 from nki.program.ir import NkiInstruction
 from nki.program.tensor import NkiTensor

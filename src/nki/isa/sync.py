@@ -8,8 +8,8 @@ from typing import Any
 from nki.errors import NkiValidationError
 from nki.isa.operands import choose, emit, tile
 from nki.program.builder import current
+from nki.program.enums import Engine as _Engine
 from nki.program.enums import dma_engine, engine
-from nki.program.enums import engine as _Engine
 from nki.program.ir import NkiInstruction
 from nki.program.registers import NkiScalar
 from nki.program.tensor import NkiTensor
@@ -43,9 +43,9 @@ def sendrecv(
     name: str | None = None,
 ) -> NkiInstruction:
     """Send src to the other core and receive its src into dst."""
-    from nki.program.enums import dma_engine as movers
+    from nki.program import enums
 
-    mover = _Engine.gpsimd if dma_engine is movers.gpsimd_dma else _Engine.dma
+    mover = _Engine.gpsimd if dma_engine is enums.dma_engine.gpsimd_dma else _Engine.dma
     return emit(
         "sendrecv",
         mover,
@@ -82,9 +82,7 @@ def register_move(dst: NkiScalar, src: int | NkiScalar) -> None:
     """dst := src."""
     if not isinstance(src, int | NkiScalar):
         raise NkiValidationError(f"register_move: src is {src!r}, not an int or a register.")
-    emit(
-        "register_move", _Engine.sync, {}, {"src": src}, {"register": _register(dst, "dst")}
-    )
+    emit("register_move", _Engine.sync, {}, {"src": src}, {"register": _register(dst, "dst")})
 
 
 def register_load(dst: NkiScalar, src: NkiTensor) -> None:
@@ -92,9 +90,7 @@ def register_load(dst: NkiScalar, src: NkiTensor) -> None:
     source = tile(src, "src")
     if source.size != 1:
         raise NkiValidationError(f"register_load: {source!r} has {source.size} elements, not 1.")
-    emit(
-        "register_load", _Engine.sync, {}, {"src": source}, {"register": _register(dst, "dst")}
-    )
+    emit("register_load", _Engine.sync, {}, {"src": source}, {"register": _register(dst, "dst")})
 
 
 def register_store(dst: NkiTensor, src: int | NkiScalar) -> None:

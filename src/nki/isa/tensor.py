@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nki.isa.operands import choose, emit, tile
-from nki.program.enums import engine, matmul_perf_mode
+from nki.program.enums import Engine, engine, matmul_perf_mode
 from nki.program.ir import NkiInstruction
 from nki.program.storage import MemoryRegion
 from nki.program.tensor import NkiTensor
@@ -29,8 +29,6 @@ def nc_matmul(
     accumulate: False overwrites, True adds, None overwrites on the first product into a place
     and adds from then on.
     """
-    from nki.program.enums import engine as Engine
-
     return emit(
         "nc_matmul",
         Engine.tensor,
@@ -65,8 +63,6 @@ def nc_matmul_mx(
     name: str | None = None,
 ) -> NkiInstruction:
     """Matrix product of MXFP8/MXFP4 operands, dequantised by one scale for each 32 elements."""
-    from nki.program.enums import engine as Engine
-
     return emit(
         "nc_matmul_mx",
         Engine.tensor,
@@ -93,8 +89,6 @@ def nc_transpose(
     name: str | None = None,
 ) -> NkiInstruction:
     """dst[f, p] := data[p, f]; the free dimensions count as one."""
-    from nki.program.enums import engine as Engine
-
     source, target = tile(data, "data"), tile(dst, "dst")
     array = source.buffer is MemoryRegion.sbuf and target.buffer is MemoryRegion.psum
     return emit(

@@ -6,8 +6,8 @@ from typing import Any
 
 from nki.isa.operands import Operand, choose, emit, operand, optional, tile
 from nki.program import operators
+from nki.program.enums import Engine as _Engine
 from nki.program.enums import engine, reduce_cmd
-from nki.program.enums import engine as _Engine
 from nki.program.ir import NkiInstruction
 from nki.program.storage import MemoryRegion
 from nki.program.tensor import NkiTensor
@@ -19,7 +19,7 @@ def tensor_copy(
     engine: engine = engine.unknown,
     name: str | None = None,
 ) -> NkiInstruction:
-    """dst := src on chip. Bit-exact between equal dtypes on Vector and GpSimd, else through fp32."""
+    """dst := src on chip; bit-exact for equal dtypes on Vector and GpSimd, else through fp32."""
     return emit(
         "tensor_copy",
         choose(engine, _Engine.vector),
@@ -217,5 +217,3 @@ def quantize_mx(
         {"src": tile(src, "src")},
         name=name,
     )
-
-

@@ -150,9 +150,9 @@ from nki.language.reduce import (
     var,
 )
 from nki.language.tile_size import tile_size
+from nki.program.nki_object import NkiObject as NKIObject
 from nki.program.operators import Token as _Token
 from nki.program.storage import MemoryRegion
-from nki.program.nki_object import NkiObject as NKIObject
 from nki.program.tensor import NkiTensor
 
 bool = bool_
@@ -201,8 +201,6 @@ __all__ = [
     "erf_dx",
     "exp",
     "expand_dims",
-    "float16",
-    "float32",
     "float4_e2m1fn_x4",
     "float8_e4m3",
     "float8_e4m3fn",
@@ -210,6 +208,8 @@ __all__ = [
     "float8_e5m2",
     "float8_e5m2_x4",
     "float8_e8m0fnu",
+    "float16",
+    "float32",
     "floor",
     "fmod",
     "fori_loop",
@@ -223,9 +223,9 @@ __all__ = [
     "greater",
     "greater_equal",
     "hbm",
+    "int8",
     "int16",
     "int32",
-    "int8",
     "invert",
     "is_hbm",
     "is_on_chip",
@@ -296,9 +296,9 @@ __all__ = [
     "tiles",
     "transpose",
     "trunc",
+    "uint8",
     "uint16",
     "uint32",
-    "uint8",
     "var",
     "where",
     "while_loop",

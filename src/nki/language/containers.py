@@ -10,8 +10,8 @@ from typing import Any
 from nki import dtypes
 from nki.errors import NkiValidationError, OutOfBoundsError
 from nki.language.allocate import ndarray
-from nki.program.storage import PARTITIONS, MemoryRegion
 from nki.program.nki_object import NkiObject
+from nki.program.storage import PARTITIONS, MemoryRegion
 from nki.program.tensor import NkiTensor
 
 
@@ -74,9 +74,7 @@ class NkiTileGrid(NkiObject):
         place = tuple(place) + (0,) * (len(self.shape) - len(place))
         for axis, (index, size) in enumerate(zip(place, self.shape, strict=True)):
             if not 0 <= index < size:
-                raise OutOfBoundsError(
-                    f"Tile {place}: axis {axis} of the grid has {size} tiles."
-                )
+                raise OutOfBoundsError(f"Tile {place}: axis {axis} of the grid has {size} tiles.")
         if self._parts is not None:
             return self._parts[place]
         assert self.data is not None

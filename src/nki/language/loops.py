@@ -8,7 +8,7 @@ from typing import Any
 
 from nki.isa.operands import emit, tile
 from nki.program.builder import current
-from nki.program.enums import engine as Engine
+from nki.program.enums import Engine
 from nki.program.indexing import DynamicSlice
 from nki.program.registers import NkiScalar
 from nki.program.tensor import NkiTensor

@@ -9,7 +9,7 @@ from typing import Any
 from nki import dtypes, isa
 from nki.errors import NkiValidationError
 from nki.language.allocate import ndarray
-from nki.program.enums import engine as Engine
+from nki.program.enums import Engine
 from nki.program.operators import OPERATORS
 from nki.program.storage import MemoryRegion
 from nki.program.tensor import NkiTensor
@@ -238,9 +238,7 @@ for _function, _name in ((reciprocal, "reciprocal"), (rsqrt, "rsqrt"), (sin, "si
     _function.nki_operator = _name  # type: ignore[attr-defined]
 
 
-def where(
-    condition: NkiTensor, x: Value, y: Value, dtype: dtypes.DType | None = None
-) -> NkiTensor:
+def where(condition: NkiTensor, x: Value, y: Value, dtype: dtypes.DType | None = None) -> NkiTensor:
     """x where condition is not 0, else y."""
     kind = _binary_dtype(x, y, dtype)
     dst = result_tile(condition, kind)

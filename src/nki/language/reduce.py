@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins as _builtins
 import math as _math
 from collections.abc import Sequence
 
@@ -34,9 +35,7 @@ def _reduce(
     op: str, x: NkiTensor, axis: Axis, dtype: dtypes.DType | None, *, keepdims: bool = False
 ) -> NkiTensor:
     axes = _axes(x, axis)
-    dst = ndarray(
-        _reduced_shape(x, axes, keepdims=keepdims), x.dtype if dtype is None else dtype
-    )
+    dst = ndarray(_reduced_shape(x, axes, keepdims=keepdims), x.dtype if dtype is None else dtype)
     isa.tensor_reduce(dst, op, x, axes, keepdims=keepdims)
     return dst
 
@@ -88,6 +87,7 @@ def var(
     x: NkiTensor, axis: Axis, dtype: dtypes.DType | None = None, keepdims: bool = False
 ) -> NkiTensor:
     """Variance over all free axes (keepdims is ignored, as in AWS's API)."""
+    del keepdims
     axes = _axes(x, axis)
     if axes != tuple(range(1, x.ndim)):
         raise NkiValidationError(
@@ -175,7 +175,7 @@ def matmul(x: NkiTensor, y: NkiTensor, transpose_x: bool = False) -> NkiTensor:
         isa.tensor_copy(x, turned)
     dst = ndarray((x.free_elements, y.free_elements), "float32", psum)
     for start in range(0, y.free_elements, _MOVING):
-        end = start + _MOVING if start + _MOVING < y.free_elements else y.free_elements
+        end = _builtins.min(start + _MOVING, y.free_elements)
         isa.nc_matmul(dst[:, start:end], x, y[:, start:end])
     return dst
 
@@ -228,7 +228,7 @@ def _repeat_partition(row: NkiTensor, shape: tuple[int, ...]) -> NkiTensor:
     isa.tensor_copy(flat.reshape((1, *shape[1:])), row)
     dst = ndarray((shape[0], flat.shape[1]), row.dtype)
     for start in range(0, flat.shape[1], _MOVING):
-        end = start + _MOVING if start + _MOVING < flat.shape[1] else flat.shape[1]
+        end = _builtins.min(start + _MOVING, flat.shape[1])
         product = ndarray((shape[0], end - start), "float32", psum)
         isa.nc_matmul(product, ones, flat[:, start:end])
         isa.tensor_copy(dst[:, start:end], product)

@@ -1,1 +1,1 @@
-"""What a kernel becomes: tensors, instructions, loops and the rules they obey. Nothing runs here."""
+"""A kernel as data: tensors, instructions, loops and the rules they obey. Nothing runs here."""

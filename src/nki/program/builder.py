@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 from neuron_chip import Chip
 from nki.errors import NkiError, TraceError, kernel_line
-from nki.program.enums import engine as Engine
-from nki.program.enums import nc_version
+from nki.program.enums import Engine, nc_version
 from nki.program.ir import Allocation, Block, Finding, Loop, NkiInstruction, Program, While
 from nki.program.registers import NkiScalar
 from nki.program.storage import MemoryRegion, Storage
@@ -273,5 +272,3 @@ def use(builder: Builder) -> Iterator[Builder]:
         yield builder
     finally:
         _current.reset(token)
-
-

@@ -19,7 +19,7 @@ def live_ranges(program: Program) -> dict[int, tuple[int, int]]:
     ranges: dict[int, tuple[int, int]] = {}
     clock = 0
 
-    def walk(block: Block, inside: dict[int, None] | None, start: int) -> None:
+    def walk(block: Block, inside: dict[int, None] | None) -> None:
         nonlocal clock
         allocated: set[int] = set()
         for item in block.items:
@@ -33,7 +33,7 @@ def live_ranges(program: Program) -> dict[int, tuple[int, int]]:
             elif isinstance(item, Loop | While):
                 outer: dict[int, None] = {}
                 begin = clock
-                walk(item.body, outer, begin)
+                walk(item.body, outer)
                 for index in outer:  # used in every iteration: alive for the whole loop
                     first, _ = ranges[index]
                     ranges[index] = (min(first, begin), clock)
@@ -42,7 +42,7 @@ def live_ranges(program: Program) -> dict[int, tuple[int, int]]:
             else:
                 allocated.add(item.storage.index)
 
-    walk(program.body, None, 0)
+    walk(program.body, None)
     return ranges
 
 

@@ -1,4 +1,4 @@
-"""The choices that instructions take: engines, DMA modes, accumulator commands. Names as in AWS's API."""
+"""What instructions choose from: engines, DMA modes, accumulator commands; AWS's names."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ class engine(Enum):  # noqa: N801
     dma = 4
     vector = 5
     sync = 6
+
+
+Engine = engine
+"""The same class where `engine` names a parameter."""
 
 
 class reduce_cmd(Enum):  # noqa: N801

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from nki import dtypes
 from nki.errors import OutOfBoundsError, ViewError
-from nki.program import layout
 from nki.program.registers import NkiScalar
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class DynamicSlice:
     size: int
 
 
-def index(tensor: NkiTensor, key: Any) -> NkiTensor:
+def index(tensor: NkiTensor, key: Any) -> NkiTensor:  # noqa: C901
     """NumPy-style indexing; on chip the partition dimension stays and 2 dimensions remain."""
     keys = list(key) if isinstance(key, tuple) else [key]
     for position, item in enumerate(keys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -33,7 +34,7 @@ def merge(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int] | Non
     kept = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
     if not kept:
         return 1, strides[-1] if strides else 1
-    for (_, outer), (size, inner) in zip(kept, kept[1:], strict=False):
+    for (_, outer), (size, inner) in itertools.pairwise(kept):
         if outer != size * inner:
             return None
     return math.prod(size for size, _ in kept), kept[-1][1]

@@ -1,4 +1,4 @@
-"""NKIObject: the base of the records that kernels pass around. Annotated fields make the constructor."""
+"""NKIObject: base of the records that kernels pass around; fields make the constructor."""
 
 from __future__ import annotations
 

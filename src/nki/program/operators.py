@@ -61,9 +61,34 @@ OPERATORS: dict[str, Operator] = {
 }
 
 ACTIVATIONS: frozenset[str] = frozenset(
-    "copy square sigmoid relu prelu gelu gelu_dx gelu_apprx_tanh gelu_apprx_sigmoid "
-    "gelu_apprx_sigmoid_dx silu silu_dx tanh softplus mish erf erf_dx exp sign abs log sin arctan "
-    "sqrt rsqrt reciprocal".split()
+    [
+        "copy",
+        "square",
+        "sigmoid",
+        "relu",
+        "prelu",
+        "gelu",
+        "gelu_dx",
+        "gelu_apprx_tanh",
+        "gelu_apprx_sigmoid",
+        "gelu_apprx_sigmoid_dx",
+        "silu",
+        "silu_dx",
+        "tanh",
+        "softplus",
+        "mish",
+        "erf",
+        "erf_dx",
+        "exp",
+        "sign",
+        "abs",
+        "log",
+        "sin",
+        "arctan",
+        "sqrt",
+        "rsqrt",
+        "reciprocal",
+    ]
 )
 
 _ALIASES = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nki.program.enums import engine as Engine
+from nki.program.enums import Engine
 
 SBUF, PSUM, HBM = "sbuf", "psum", "hbm"
 ON_CHIP = (SBUF, PSUM)
@@ -55,7 +55,7 @@ def _elementwise(*roles: str, **more: object) -> dict[str, object]:
 
 
 def _sbuf(*roles: str) -> dict[str, tuple[str, ...]]:
-    return {role: (SBUF,) for role in roles}
+    return dict.fromkeys(roles, (SBUF,))
 
 
 _VSG = (_V, _S, _G)
@@ -200,7 +200,10 @@ RULES: dict[str, Rule] = {
     "rand_set_state": Rule(engines=(_G, _V), min_generation=3, memories=_sbuf("src_seeds")),
     "rand_get_state": Rule(engines=(_G, _V), min_generation=3),
     "rand2": Rule(
-        engines=(_V,), min_generation=4, same_partitions=("dst", "min", "max"), columns=("min", "max")
+        engines=(_V,),
+        min_generation=4,
+        same_partitions=("dst", "min", "max"),
+        columns=("min", "max"),
     ),
     "local_gather": Rule(
         engines=(_G,), memories=_sbuf("dst", "src_buffer", "index"), partial_output=True

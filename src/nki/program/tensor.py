@@ -212,7 +212,8 @@ class NkiTensor(NkiObject):
         index = int(index)
         if not -self.shape[dim] <= index < self.shape[dim]:
             raise OutOfBoundsError(
-                f"select({dim}, {index}) of {self!r}: that dimension has {self.shape[dim]} elements."
+                f"select({dim}, {index}) of {self!r}: that dimension has {self.shape[dim]} "
+                "elements."
             )
         key: list[Any] = [slice(None)] * self.ndim
         key[dim] = index % self.shape[dim]

@@ -6,7 +6,7 @@ written before it is read, and whether live tensors fit.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from neuron_chip import Chip
 from nki.errors import (
@@ -19,7 +19,7 @@ from nki.errors import (
 from nki.program import layout
 from nki.program.capacity import check_capacity, check_overlap
 from nki.program.checks import CHECKS
-from nki.program.enums import engine as Engine
+from nki.program.enums import Engine
 from nki.program.ir import Finding, NkiInstruction, Program
 from nki.program.rules import RULES, Rule, legal_starts
 from nki.program.storage import PARTITIONS, MemoryRegion, Storage
@@ -130,8 +130,7 @@ class Verifier:
         if kind not in allowed:
             raise NkiValidationError(
                 f"nisa.{instruction.opcode}: {role} is {tensor!r}; it must be in "
-                f"{' or '.join(name.upper() for name in allowed)}. "
-                + _move_hint(kind, allowed)
+                f"{' or '.join(name.upper() for name in allowed)}. " + _move_hint(kind, allowed)
             )
         if kind == "psum" and instruction.engine is Engine.gpsimd:
             raise NkiValidationError(
@@ -343,7 +342,11 @@ def _free_dims(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
 
 
 def _same(
-    instruction: NkiInstruction, found: dict[str, NkiTensor], roles: tuple[str, ...], what: str, of: Any
+    instruction: NkiInstruction,
+    found: dict[str, NkiTensor],
+    roles: tuple[str, ...],
+    what: str,
+    of: Callable[[NkiTensor], object],
 ) -> None:  # fmt: skip
     values = {role: of(found[role]) for role in roles if role in found}
     if len(set(values.values())) > 1:

@@ -76,9 +76,7 @@ def _covers(view: NkiTensor, storage: Storage) -> bool:
     )
 
 
-def _strided(
-    bitmap: npt.NDArray[np.bool_], view: NkiTensor, storage: Storage
-) -> npt.NDArray[Any]:
+def _strided(bitmap: npt.NDArray[np.bool_], view: NkiTensor, storage: Storage) -> npt.NDArray[Any]:
     """The bitmap's elements under a view; a reinterpreting view covers whole elements."""
     offset, shape, strides = view.offset, view.shape, view.strides
     if view.itemsize != storage.itemsize:

@@ -55,7 +55,7 @@ def erf(x: Array) -> Array:
 
 
 def _erf_dx(x: Array) -> Array:
-    return (np.float32(2 / math.sqrt(math.pi)) * np.exp(-x * x)).astype(np.float32)
+    return np.asarray((np.float32(2 / math.sqrt(math.pi)) * np.exp(-x * x)).astype(np.float32))
 
 
 def sigmoid(x: Array) -> Array:
@@ -70,11 +70,11 @@ def _softplus(x: Array) -> Array:
 
 def _silu_dx(x: Array) -> Array:
     s = sigmoid(x)
-    return s * (1 + x * (1 - s))
+    return np.asarray(s * (1 + x * (1 - s)))
 
 
 def _gelu(x: Array) -> Array:
-    return np.float32(0.5) * x * (1 + erf(x * np.float32(_SQRT_HALF)))
+    return np.asarray(np.float32(0.5) * x * (1 + erf(x * np.float32(_SQRT_HALF))))
 
 
 def _gelu_dx(x: Array) -> Array:
@@ -84,7 +84,7 @@ def _gelu_dx(x: Array) -> Array:
 
 def _gelu_tanh(x: Array) -> Array:
     inner = _SQRT_2_OVER_PI * (x + np.float32(0.044715) * x * x * x)
-    return np.float32(0.5) * x * (1 + np.tanh(inner))
+    return np.asarray(np.float32(0.5) * x * (1 + np.tanh(inner)))
 
 
 def _gelu_sigmoid(x: Array) -> Array:
@@ -93,7 +93,7 @@ def _gelu_sigmoid(x: Array) -> Array:
 
 def _gelu_sigmoid_dx(x: Array) -> Array:
     s = sigmoid(np.float32(1.702) * x)
-    return s + np.float32(1.702) * x * s * (1 - s)
+    return np.asarray(s + np.float32(1.702) * x * s * (1 - s))
 
 
 def _sin(x: Array) -> Array:

@@ -12,8 +12,8 @@ Array = npt.NDArray[Any]
 Function = Callable[[Any, Any], Any]
 
 
-def _truth(values: Any) -> Any:
-    return np.asarray(values).astype(np.float32)
+def _truth(values: Any) -> Array:
+    return np.asarray(np.asarray(values).astype(np.float32))
 
 
 def _abs_max(a: Any, b: Any) -> Any:
@@ -93,7 +93,7 @@ def bitwise(op: str, a: Array, b: Any) -> Array:
         width = kind.type(8 * kind.itemsize)
         shift = np.left_shift if op == "left_shift" else np.right_shift
         moved = shift(left, np.minimum(right, width - kind.type(1)))
-        return np.where(right >= width, kind.type(0), moved).astype(kind).view(a.dtype)
+        return np.asarray(np.where(right >= width, kind.type(0), moved).astype(kind).view(a.dtype))
     table: dict[str, Any] = {
         "bitwise_and": np.bitwise_and,
         "bitwise_or": np.bitwise_or,

@@ -11,8 +11,7 @@ from typing import Any
 
 from nki import dtypes
 from nki.program import layout
-from nki.program.enums import engine as Engine
-from nki.program.enums import matmul_perf_mode, oob_mode, reduce_cmd
+from nki.program.enums import Engine, matmul_perf_mode, oob_mode, reduce_cmd
 from nki.program.ir import NkiInstruction
 from nki.program.operators import OPERATORS
 from nki.program.registers import NkiScalar
@@ -185,8 +184,7 @@ def _move(index: int, dst: NkiTensor, src: NkiTensor, src_strides: Strides | Non
 def _static_dma(instruction: NkiInstruction, *tensors: NkiTensor) -> None:
     for tensor in tensors:
         if tensor.dynamic is not None and (
-            tensor.dynamic.per_partition
-            or instruction.attributes["oob_mode"] is not oob_mode.error
+            tensor.dynamic.per_partition or instruction.attributes["oob_mode"] is not oob_mode.error
         ):
             raise NotEncodable
 
@@ -320,9 +318,7 @@ def _reduce(i: NkiInstruction) -> Words:
     outer = (data.shape[0], *data.shape[1:kept])
     target = _restrided(dst.shape, dst.strides, outer)
     sizes, steps = common([(outer, data.strides[:kept]), (outer, target)])
-    inner, inner_steps = common(
-        [((1, *data.shape[kept:]), (0, *data.strides[kept:]))]
-    )
+    inner, inner_steps = common([((1, *data.shape[kept:]), (0, *data.strides[kept:]))])
     if sizes[1] * sizes[2] != 1 or inner[1] * inner[2] != 1:
         raise NotEncodable
     dims = [sizes[0], sizes[3], sizes[4], inner[3], inner[4]]

@@ -57,7 +57,10 @@ def exchange(parties: dict[int, Party]) -> None:
     if instruction.opcode == "core_barrier":
         return
     if instruction.opcode == "sendrecv":
-        sent = {core: machine.raw(item.inputs["src"]).copy() for core, (machine, item) in parties.items()}
+        sent = {
+            core: machine.raw(item.inputs["src"]).copy()
+            for core, (machine, item) in parties.items()
+        }
         for machine, item in parties.values():
             machine.store(item.outputs["dst"], sent[item.attributes["recv_from_rank"]])
         return

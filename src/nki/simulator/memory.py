@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from nki import dtypes
 from nki.errors import DeviceTrapError
-from nki.program.enums import engine as Engine
+from nki.program.enums import Engine
 from nki.program.registers import NkiScalar
 from nki.program.storage import PARTITIONS, MemoryRegion, Storage
 from nki.program.tensor import NkiTensor
@@ -98,7 +98,7 @@ class Machine:
 
     # Registers
 
-    def value(self, operand: int | float | NkiScalar) -> Any:
+    def value(self, operand: float | NkiScalar) -> Any:
         """A number, or the value of a register."""
         if isinstance(operand, NkiScalar):
             return int(self.registers[operand.index])

@@ -1,4 +1,4 @@
-"""A program prepared for replay: stretches for the C++ core, the rest for NumPy, memory laid out."""
+"""A program prepared for replay: stretches for the C++ core, steps for NumPy, memory."""
 
 from __future__ import annotations
 
@@ -111,8 +111,9 @@ def plan(program: Program) -> Plan:
                     steps.append(Stretch(begin, len(words)))
             elif isinstance(item, Allocation):
                 storage = item.storage
-                if not storage.buffer.on_chip or storage.index in offsets and (
-                    storage.index in program.incomplete or storage.index in undecided
+                if not storage.buffer.on_chip or (
+                    storage.index in offsets
+                    and (storage.index in program.incomplete or storage.index in undecided)
                 ):
                     steps.append(Fresh(storage))
             else:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nki.errors import DeviceTrapError
-from nki.program.enums import engine as Engine
+from nki.program.enums import Engine
 from nki.program.ir import Loop, NkiInstruction, Program
 from nki.simulator import native
 from nki.simulator.exchange import MEETING

@@ -26,7 +26,7 @@ def execute(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 def prepare(machine: Machine, program: Program) -> None:
-    """Allocate what exists before the first instruction: arguments, constants, loop-carried PSUM."""
+    """Allocate what exists before the first instruction: arguments and constants."""
     for storage in program.storages:
         if storage.argument is not None or storage.constant is not None:
             machine.allocate(storage)

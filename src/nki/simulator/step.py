@@ -60,7 +60,9 @@ class Meeting:
                 or (self._turn == core and core not in self._waiting)
             )
             if self._failed is not None:
-                raise DeadlockError(f"Another core stopped: {self._failed}", source=instruction.source)
+                raise DeadlockError(
+                    f"Another core stopped: {self._failed}", source=instruction.source
+                )
 
     def _pass_on(self) -> None:
         free = sorted(self._running - set(self._waiting))
@@ -136,7 +138,7 @@ def run_in_steps(
         try:
             results[core] = run_function(builder, call)
             check_result(results[core])
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 (raised again by the caller)
             errors[core] = error
             meeting.end(core, error)
             return

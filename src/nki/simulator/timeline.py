@@ -16,8 +16,7 @@ from neuron_chip.cost.dma import descriptor_seconds, round_trip_seconds, transfe
 from neuron_chip.instructions import Issue, completion_seconds, issue_seconds
 from neuron_chip.trace import Event
 from nki.program.capacity import live_ranges
-from nki.program.enums import engine as Engine
-from nki.program.enums import matmul_perf_mode
+from nki.program.enums import Engine, matmul_perf_mode
 from nki.program.ir import Block, Loop, NkiInstruction, Program, While
 from nki.program.storage import MemoryRegion
 from nki.program.tensor import NkiTensor
@@ -92,7 +91,9 @@ class Timeline:
             if seconds:
                 share = 100 * seconds / total
                 lines.append(f"  {lane:7s} busy {seconds * 1e6:10.2f} us  {share:5.1f} %")
-        lines.append(f"  DMA moved {self.dma_bytes / 1e6:.2f} MB, products {self.flops / 1e9:.2f} GFLOP")
+        lines.append(
+            f"  DMA moved {self.dma_bytes / 1e6:.2f} MB, products {self.flops / 1e9:.2f} GFLOP"
+        )
         by_line: dict[str, float] = defaultdict(float)
         chain = self.critical_path()
         for before, slot in zip([None, *chain], chain, strict=False):
@@ -175,9 +176,9 @@ class _Scheduler:
         reads = [region(tensor) for tensor in instruction.tensors_in()]
         writes = [region(tensor) for tensor in instruction.outputs.values()]
         start, cause = self.free[lane]
-        for when, slot in self._dependencies(instruction, lane, reads, writes):
+        for when, number in self._dependencies(instruction, lane, reads, writes):
             if when > start:
-                start, cause = when, slot
+                start, cause = when, number
         when, slot_of = self.memory.room(instruction, self.clock)
         if when > start:
             start, cause = when, slot_of
@@ -301,7 +302,9 @@ def _dma_slot(instruction: NkiInstruction, start: float, chip: Chip) -> Slot:
     if instruction.opcode == "dma_transpose":
         moving /= chip.dma.transpose_hbm_efficiency or 1.0
     busy = max(moving, num_bytes / chip.dma.bytes_per_second)
-    alone = transfer_seconds(chip, num_bytes=num_bytes, descriptor_bytes=run, partitions=dst.shape[0])
+    alone = transfer_seconds(
+        chip, num_bytes=num_bytes, descriptor_bytes=run, partitions=dst.shape[0]
+    )
     finish = start + max(busy, alone) + round_trip_seconds(chip, dynamic=dynamic)
     return Slot(instruction, "dma", start, busy, finish, num_bytes=num_bytes)
 

@@ -18,9 +18,11 @@ from nki.simulator.semantics.table import means
 
 def _converted(values: Array, source: str, target: str) -> Array:
     if source == target or dtypes.row(source).kind == "packed":
-        return values.view(dtypes.row(target).numpy) if values.dtype.itemsize == dtypes.itemsize(
-            target
-        ) else values
+        return (
+            values.view(dtypes.row(target).numpy)
+            if values.dtype.itemsize == dtypes.itemsize(target)
+            else values
+        )
     return dtypes.cast(dtypes.to_float32(values, source), target)
 
 
@@ -50,7 +52,7 @@ def _read(machine: Machine, tensor: NkiTensor, reach: tuple[Array, Any] | None) 
 
 
 @means("dma_copy")
-def dma_copy(machine: Machine, instruction: NkiInstruction) -> None:
+def _dma_copy(machine: Machine, instruction: NkiInstruction) -> None:
     dst, src = instruction.outputs["dst"], instruction.inputs["src"]
     source, target = _reach(machine, src, instruction), _reach(machine, dst, instruction)
     values = _converted(_read(machine, src, source), src.dtype, dst.dtype)
@@ -70,7 +72,7 @@ def dma_copy(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("dma_transpose")
-def dma_transpose(machine: Machine, instruction: NkiInstruction) -> None:
+def _dma_transpose(machine: Machine, instruction: NkiInstruction) -> None:
     dst, src = instruction.outputs["dst"], instruction.inputs["src"]
     values = _read(machine, src, _reach(machine, src, instruction))
     moved = values.transpose(instruction.attributes["axes"])
@@ -79,7 +81,7 @@ def dma_transpose(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("dma_compute")
-def dma_compute(machine: Machine, instruction: NkiInstruction) -> None:
+def _dma_compute(machine: Machine, instruction: NkiInstruction) -> None:
     dst = instruction.outputs["dst"]
     target = _reach(machine, dst, instruction)
     keep = np.ones(dst.shape, np.bool_)

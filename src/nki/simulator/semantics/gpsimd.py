@@ -20,17 +20,17 @@ def affine(machine: Machine, instruction: NkiInstruction, partitions: int) -> Ar
         steps = steps[..., None] + np.arange(count, dtype=np.int64) * step
     rows = np.arange(partitions, dtype=np.int64) * instruction.attributes["channel_multiplier"]
     offset = machine.value(instruction.inputs["offset"])
-    return (offset + rows[:, None] + steps.reshape(1, -1)).astype(np.int32)
+    return np.asarray((offset + rows[:, None] + steps.reshape(1, -1)).astype(np.int32))
 
 
 @means("iota")
-def iota(machine: Machine, instruction: NkiInstruction) -> None:
+def _iota(machine: Machine, instruction: NkiInstruction) -> None:
     dst = instruction.outputs["dst"]
     machine.store(dst, affine(machine, instruction, dst.shape[0]))
 
 
 @means("affine_select")
-def affine_select(machine: Machine, instruction: NkiInstruction) -> None:
+def _affine_select(machine: Machine, instruction: NkiInstruction) -> None:
     dst, source = instruction.outputs["dst"], instruction.inputs["on_true_tile"]
     place = affine(machine, instruction, source.shape[0])
     keep = alu.apply(instruction.attributes["cmp_op"], place, 0) != 0
@@ -40,7 +40,7 @@ def affine_select(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("tensor_partition_reduce")
-def tensor_partition_reduce(machine: Machine, instruction: NkiInstruction) -> None:
+def _tensor_partition_reduce(machine: Machine, instruction: NkiInstruction) -> None:
     data, op = instruction.inputs["data"], instruction.attributes["op"]
     if OPERATORS[op].is_bitvec:
         result = alu.reduce_bits(op, machine.raw(data), (0,))
@@ -50,7 +50,7 @@ def tensor_partition_reduce(machine: Machine, instruction: NkiInstruction) -> No
 
 
 @means("nc_n_gather")
-def nc_n_gather(machine: Machine, instruction: NkiInstruction) -> None:
+def _nc_n_gather(machine: Machine, instruction: NkiInstruction) -> None:
     data, indices = instruction.inputs["data"], instruction.inputs["indices"]
     rows = machine.raw(data).reshape(data.shape[0], -1)
     places = machine.raw(indices).reshape(indices.shape[0], -1).astype(np.int64)
@@ -60,7 +60,7 @@ def nc_n_gather(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("local_gather")
-def local_gather(machine: Machine, instruction: NkiInstruction) -> None:
+def _local_gather(machine: Machine, instruction: NkiInstruction) -> None:
     dst, src = instruction.outputs["dst"], instruction.inputs["src_buffer"]
     index = instruction.inputs["index"]
     width = instruction.attributes["num_elem_per_idx"]
@@ -81,7 +81,7 @@ def local_gather(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("nonzero_with_count")
-def nonzero_with_count(machine: Machine, instruction: NkiInstruction) -> None:
+def _nonzero_with_count(machine: Machine, instruction: NkiInstruction) -> None:
     dst, src = instruction.outputs["dst"], instruction.inputs["src"]
     rows = machine.raw(src).reshape(src.shape[0], -1)
     out = machine.raw(dst).reshape(dst.shape[0], -1).copy()
@@ -100,7 +100,7 @@ def _snake(values: Array, n: int) -> Array:
 
 
 @means("topk")
-def topk(machine: Machine, instruction: NkiInstruction) -> None:
+def _topk(machine: Machine, instruction: NkiInstruction) -> None:
     src, n = instruction.inputs["src"], instruction.attributes["n"]
     val_dst, idx_dst = instruction.outputs["val_dst"], instruction.outputs["idx_dst"]
     rows = machine.load(src).reshape(src.shape[0], -1)
@@ -122,7 +122,7 @@ def topk(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("sequence_bounds")
-def sequence_bounds(machine: Machine, instruction: NkiInstruction) -> None:
+def _sequence_bounds(machine: Machine, instruction: NkiInstruction) -> None:
     ids = machine.load(instruction.inputs["segment_ids"]).reshape(-1)
     n = ids.size
     out = np.empty((1, 2, n), np.float32)

@@ -12,14 +12,14 @@ from nki.simulator.semantics.vector import column
 
 
 @means("rng")
-def rng(machine: Machine, instruction: NkiInstruction) -> None:
+def _rng(machine: Machine, instruction: NkiInstruction) -> None:
     dst = instruction.outputs["dst"]
     bits = machine.random.integers(0, 1 << 32, dst.shape, dtype=np.uint32)
     machine.store(dst, bits.astype(dtypes.row(dst.dtype).numpy))
 
 
 @means("dropout")
-def dropout(machine: Machine, instruction: NkiInstruction) -> None:
+def _dropout(machine: Machine, instruction: NkiInstruction) -> None:
     data = instruction.inputs["data"]
     draw = machine.random.random(data.shape, dtype=np.float32)
     drop = draw < column(machine, instruction.inputs["prob"], data)
@@ -28,7 +28,7 @@ def dropout(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("set_rng_seed")
-def set_rng_seed(machine: Machine, instruction: NkiInstruction) -> None:
+def _set_rng_seed(machine: Machine, instruction: NkiInstruction) -> None:
     seed = machine.raw(instruction.inputs["src_seeds"]).reshape(-1)[:1]
     machine.random = np.random.Generator(
         np.random.Philox(int(np.ascontiguousarray(seed).view(np.uint32)[0]))
@@ -36,7 +36,7 @@ def set_rng_seed(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("rand_set_state")
-def rand_set_state(machine: Machine, instruction: NkiInstruction) -> None:
+def _rand_set_state(machine: Machine, instruction: NkiInstruction) -> None:
     seeds = instruction.inputs["src_seeds"]
     words = machine.raw(seeds).reshape(seeds.shape[0], -1)
     machine.lanes[: words.shape[0], : words.shape[1]] = words
@@ -45,13 +45,13 @@ def rand_set_state(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("rand_get_state")
-def rand_get_state(machine: Machine, instruction: NkiInstruction) -> None:
+def _rand_get_state(machine: Machine, instruction: NkiInstruction) -> None:
     dst = instruction.outputs["dst"]
     machine.store(dst, machine.lanes[: dst.shape[0], : dst.free_elements])
 
 
 @means("rand2")
-def rand2(machine: Machine, instruction: NkiInstruction) -> None:
+def _rand2(machine: Machine, instruction: NkiInstruction) -> None:
     dst = instruction.outputs["dst"]
     low = column(machine, instruction.inputs["min"], dst)
     high = column(machine, instruction.inputs["max"], dst)

@@ -14,7 +14,7 @@ from nki.simulator.semantics.vector import column
 
 
 @means("tensor_reduce")
-def tensor_reduce(machine: Machine, instruction: NkiInstruction) -> None:
+def _tensor_reduce(machine: Machine, instruction: NkiInstruction) -> None:
     data, op = instruction.inputs["data"], instruction.attributes["op"]
     axes = instruction.attributes["axes"]
     if OPERATORS[op].is_bitvec:
@@ -27,7 +27,7 @@ def tensor_reduce(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("tensor_scalar_reduce")
-def tensor_scalar_reduce(machine: Machine, instruction: NkiInstruction) -> None:
+def _tensor_scalar_reduce(machine: Machine, instruction: NkiInstruction) -> None:
     data = instruction.inputs["data"]
     operand = column(machine, instruction.inputs["operand0"], data)
     values = alu.apply(
@@ -51,7 +51,7 @@ def _rows(values: Array) -> Array:
 
 
 @means("tensor_scalar_cumulative")
-def tensor_scalar_cumulative(machine: Machine, instruction: NkiInstruction) -> None:
+def _tensor_scalar_cumulative(machine: Machine, instruction: NkiInstruction) -> None:
     src, attributes = instruction.inputs["src"], instruction.attributes
     values = alu.apply(
         attributes["op0"], machine.load(src), column(machine, instruction.inputs["imm0"], src)
@@ -76,7 +76,7 @@ def tensor_scalar_cumulative(machine: Machine, instruction: NkiInstruction) -> N
 
 
 @means("tensor_tensor_scan")
-def tensor_tensor_scan(machine: Machine, instruction: NkiInstruction) -> None:
+def _tensor_tensor_scan(machine: Machine, instruction: NkiInstruction) -> None:
     attributes = instruction.attributes
     data0 = instruction.inputs["data0"]
     first = np.ascontiguousarray(_rows(machine.load(data0)).T)
@@ -95,7 +95,7 @@ def tensor_tensor_scan(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("bn_stats")
-def bn_stats(machine: Machine, instruction: NkiInstruction) -> None:
+def _bn_stats(machine: Machine, instruction: NkiInstruction) -> None:
     rows = _rows(machine.load(instruction.inputs["data"]))
     out = np.zeros((rows.shape[0], 6), np.float32)
     for half in (0, 1):
@@ -110,7 +110,7 @@ def bn_stats(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("bn_aggr")
-def bn_aggr(machine: Machine, instruction: NkiInstruction) -> None:
+def _bn_aggr(machine: Machine, instruction: NkiInstruction) -> None:
     rows = _rows(machine.load(instruction.inputs["data"])).reshape(
         instruction.inputs["data"].shape[0], -1, 3
     )
@@ -124,7 +124,7 @@ def bn_aggr(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("range_select")
-def range_select(machine: Machine, instruction: NkiInstruction) -> None:
+def _range_select(machine: Machine, instruction: NkiInstruction) -> None:
     source, attributes = instruction.inputs["on_true_tile"], instruction.attributes
     rows = _rows(machine.load(source))
     index = attributes["range_start"] + np.arange(rows.shape[1], dtype=np.float32)[None, :]
@@ -139,7 +139,7 @@ def range_select(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("select_reduce")
-def select_reduce(machine: Machine, instruction: NkiInstruction) -> None:
+def _select_reduce(machine: Machine, instruction: NkiInstruction) -> None:
     on_true = instruction.inputs["on_true"]
     chosen = machine.raw(instruction.inputs["predicate"]).reshape(on_true.shape) != 0
     if instruction.attributes["reverse_pred"]:
@@ -151,7 +151,7 @@ def select_reduce(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("max8")
-def max8(machine: Machine, instruction: NkiInstruction) -> None:
+def _max8(machine: Machine, instruction: NkiInstruction) -> None:
     rows = _rows(machine.load(instruction.inputs["src"]))
     top = -np.partition(-rows, 7, axis=1)[:, :8]
     machine.store(instruction.outputs["dst"], -np.sort(-top, axis=1))
@@ -172,7 +172,7 @@ def _matches(rows: Array, vals: Array, order: range) -> Array:
 
 
 @means("nc_find_index8")
-def nc_find_index8(machine: Machine, instruction: NkiInstruction) -> None:
+def _nc_find_index8(machine: Machine, instruction: NkiInstruction) -> None:
     rows = _rows(machine.load(instruction.inputs["data"]))
     vals = _rows(machine.load(instruction.inputs["vals"]))
     dst = instruction.outputs["dst"]
@@ -187,7 +187,7 @@ def _index_pattern(found: Array, dtype: str) -> Array:
 
 
 @means("nc_match_replace8")
-def nc_match_replace8(machine: Machine, instruction: NkiInstruction) -> None:
+def _nc_match_replace8(machine: Machine, instruction: NkiInstruction) -> None:
     data = instruction.inputs["data"]
     rows = _rows(machine.load(data))
     vals = _rows(machine.load(instruction.inputs["vals"]))

@@ -7,16 +7,18 @@ import numpy as np
 from nki.program.enums import reduce_cmd
 from nki.program.ir import NkiInstruction
 from nki.simulator import activations, alu
-from nki.simulator.memory import Machine
+from nki.simulator.memory import Array, Machine
 from nki.simulator.semantics.accumulator import accumulate
 from nki.simulator.semantics.table import means
 from nki.simulator.semantics.vector import column
 
 
-def _finish(machine: Machine, instruction: NkiInstruction, values: np.ndarray) -> None:  # type: ignore[type-arg]
+def _finish(machine: Machine, instruction: NkiInstruction, values: Array) -> None:
     op = instruction.attributes["reduce_op"]
-    if op is not None and "reduce_res" in instruction.outputs and (
-        instruction.attributes["reduce_cmd"] is reduce_cmd.idle
+    if (
+        op is not None
+        and "reduce_res" in instruction.outputs
+        and (instruction.attributes["reduce_cmd"] is reduce_cmd.idle)
     ):
         # Older kernels give reduce_op and reduce_res alone and mean a fresh reduction.
         instruction.attributes["reduce_cmd"] = reduce_cmd.reset_reduce
@@ -28,7 +30,7 @@ def _finish(machine: Machine, instruction: NkiInstruction, values: np.ndarray) -
 
 
 @means("activation")
-def activation(machine: Machine, instruction: NkiInstruction) -> None:
+def _activation(machine: Machine, instruction: NkiInstruction) -> None:
     data = instruction.inputs["data"]
     values = machine.load(data)
     scale, bias = instruction.inputs["scale"], instruction.inputs.get("bias")
@@ -41,7 +43,7 @@ def activation(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("activate2")
-def activate2(machine: Machine, instruction: NkiInstruction) -> None:
+def _activate2(machine: Machine, instruction: NkiInstruction) -> None:
     data = instruction.inputs["data"]
     values = machine.load(data)
     for step in ("0", "1"):

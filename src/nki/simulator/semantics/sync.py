@@ -32,7 +32,7 @@ _OPERATIONS: dict[str, Any] = {
 
 
 @means("register_operation")
-def register_operation(machine: Machine, instruction: NkiInstruction) -> None:
+def _register_operation(machine: Machine, instruction: NkiInstruction) -> None:
     left = machine.value(instruction.inputs["left"])
     right = machine.value(instruction.inputs["right"])
     value = _OPERATIONS[instruction.attributes["operator"]](left, right)
@@ -40,27 +40,27 @@ def register_operation(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("register_move")
-def register_move(machine: Machine, instruction: NkiInstruction) -> None:
+def _register_move(machine: Machine, instruction: NkiInstruction) -> None:
     machine.set_register(
         instruction.attributes["register"], machine.value(instruction.inputs["src"])
     )
 
 
 @means("register_load")
-def register_load(machine: Machine, instruction: NkiInstruction) -> None:
+def _register_load(machine: Machine, instruction: NkiInstruction) -> None:
     value = machine.array(instruction.inputs["src"]).reshape(-1)[0]
     machine.set_register(instruction.attributes["register"], int(value))
 
 
 @means("register_store")
-def register_store(machine: Machine, instruction: NkiInstruction) -> None:
+def _register_store(machine: Machine, instruction: NkiInstruction) -> None:
     dst = instruction.outputs["dst"]
     value = machine.value(instruction.inputs["src"])
     machine.store(dst, np.full(dst.shape, value, np.int64))
 
 
 @means("device_print")
-def device_print(machine: Machine, instruction: NkiInstruction) -> None:
+def _device_print(machine: Machine, instruction: NkiInstruction) -> None:
     tensor = instruction.inputs["tensor"]
     values = machine.raw(tensor)
     if dtypes.row(tensor.dtype).kind == "float":
@@ -70,5 +70,5 @@ def device_print(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("rank_id")
-def rank_id(machine: Machine, instruction: NkiInstruction) -> None:
+def _rank_id(machine: Machine, instruction: NkiInstruction) -> None:
     machine.set_register(instruction.attributes["register"], machine.core)

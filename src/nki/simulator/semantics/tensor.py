@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nki import dtypes
-from nki.program.enums import engine as Engine
-from nki.program.enums import matmul_perf_mode
+from nki.program.enums import Engine, matmul_perf_mode
 from nki.program.ir import NkiInstruction
 from nki.program.tensor import NkiTensor
 from nki.simulator.memory import Array, Machine
@@ -26,7 +25,9 @@ def _accumulate(machine: Machine, instruction: NkiInstruction, product: Array) -
     dst = instruction.outputs["dst"]
     flag = instruction.attributes["accumulate"]
     shaped = product.reshape(dst.shape)
-    mask = machine.product_mask(dst) if flag is None or dst.storage.index in machine.products else None
+    mask = (
+        machine.product_mask(dst) if flag is None or dst.storage.index in machine.products else None
+    )
     if flag is not False:
         earlier = machine.load(dst, group=_GROUP).reshape(dst.shape)
         with np.errstate(all="ignore"):
@@ -44,7 +45,7 @@ def _accumulate(machine: Machine, instruction: NkiInstruction, product: Array) -
 
 
 @means("nc_matmul")
-def nc_matmul(machine: Machine, instruction: NkiInstruction) -> None:
+def _nc_matmul(machine: Machine, instruction: NkiInstruction) -> None:
     stationary = _operand(machine, instruction.inputs["stationary"])
     moving = _operand(machine, instruction.inputs["moving"])
     if instruction.attributes["perf_mode"] is matmul_perf_mode.double_row:
@@ -57,7 +58,7 @@ def nc_matmul(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("nc_matmul_mx")
-def nc_matmul_mx(machine: Machine, instruction: NkiInstruction) -> None:
+def _nc_matmul_mx(machine: Machine, instruction: NkiInstruction) -> None:
     sides = []
     for role in ("stationary", "moving"):
         tensor: NkiTensor = instruction.inputs[role]
@@ -83,7 +84,7 @@ def mx_scales(machine: Machine, scale: NkiTensor, data: NkiTensor) -> Array:
 
 
 @means("nc_transpose")
-def nc_transpose(machine: Machine, instruction: NkiInstruction) -> None:
+def _nc_transpose(machine: Machine, instruction: NkiInstruction) -> None:
     dst, data = instruction.outputs["dst"], instruction.inputs["data"]
     group = _GROUP if instruction.engine is Engine.tensor else 16
     values = machine.raw(data, group=group)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nki import dtypes
-from nki.program.enums import engine as Engine
+from nki.program.enums import Engine
 from nki.program.ir import NkiInstruction
 from nki.program.operators import OPERATORS
 from nki.program.tensor import NkiTensor
@@ -26,7 +26,7 @@ def column(machine: Machine, operand: Any, like: NkiTensor) -> Any:
 
 
 @means("tensor_copy")
-def tensor_copy(machine: Machine, instruction: NkiInstruction) -> None:
+def _tensor_copy(machine: Machine, instruction: NkiInstruction) -> None:
     dst, src = instruction.outputs["dst"], instruction.inputs["src"]
     if dst.dtype == src.dtype and instruction.engine is not Engine.scalar:
         machine.store(dst, machine.raw(src))
@@ -37,7 +37,7 @@ def tensor_copy(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("memset")
-def memset(machine: Machine, instruction: NkiInstruction) -> None:
+def _memset(machine: Machine, instruction: NkiInstruction) -> None:
     dst = instruction.outputs["dst"]
     value = machine.value(instruction.inputs["value"])
     row = dtypes.row(dst.dtype)
@@ -50,7 +50,7 @@ def memset(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("tensor_copy_predicated")
-def tensor_copy_predicated(machine: Machine, instruction: NkiInstruction) -> None:
+def _tensor_copy_predicated(machine: Machine, instruction: NkiInstruction) -> None:
     dst, src = instruction.outputs["dst"], instruction.inputs["src"]
     chosen = machine.raw(instruction.inputs["predicate"]).reshape(dst.shape) != 0
     if instruction.attributes["reverse_pred"]:
@@ -64,7 +64,7 @@ def tensor_copy_predicated(machine: Machine, instruction: NkiInstruction) -> Non
 
 
 @means("tensor_tensor")
-def tensor_tensor(machine: Machine, instruction: NkiInstruction) -> None:
+def _tensor_tensor(machine: Machine, instruction: NkiInstruction) -> None:
     dst = instruction.outputs["dst"]
     first, second = instruction.inputs["data1"], instruction.inputs["data2"]
     op = instruction.attributes["op"]
@@ -109,7 +109,7 @@ def _two_step(
 
 
 @means("tensor_scalar")
-def tensor_scalar(machine: Machine, instruction: NkiInstruction) -> None:
+def _tensor_scalar(machine: Machine, instruction: NkiInstruction) -> None:
     dst, data = instruction.outputs["dst"], instruction.inputs["data"]
     op0 = instruction.attributes["op0"]
     if not OPERATORS[op0].is_bitvec:
@@ -136,7 +136,7 @@ def tensor_scalar(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("scalar_tensor_tensor")
-def scalar_tensor_tensor(machine: Machine, instruction: NkiInstruction) -> None:
+def _scalar_tensor_tensor(machine: Machine, instruction: NkiInstruction) -> None:
     data = instruction.inputs["data"]
     machine.store(
         instruction.outputs["dst"], _two_step(machine, instruction, data, last_is_tile=True)
@@ -144,7 +144,7 @@ def scalar_tensor_tensor(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("reciprocal")
-def reciprocal(machine: Machine, instruction: NkiInstruction) -> None:
+def _reciprocal(machine: Machine, instruction: NkiInstruction) -> None:
     with np.errstate(all="ignore"):
         machine.store(
             instruction.outputs["dst"], np.float32(1) / machine.load(instruction.inputs["data"])
@@ -152,7 +152,7 @@ def reciprocal(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("exponential")
-def exponential(machine: Machine, instruction: NkiInstruction) -> None:
+def _exponential(machine: Machine, instruction: NkiInstruction) -> None:
     src = instruction.inputs["src"]
     with np.errstate(all="ignore"):
         values = np.exp(
@@ -163,7 +163,7 @@ def exponential(machine: Machine, instruction: NkiInstruction) -> None:
 
 
 @means("nc_stream_shuffle")
-def nc_stream_shuffle(machine: Machine, instruction: NkiInstruction) -> None:
+def _nc_stream_shuffle(machine: Machine, instruction: NkiInstruction) -> None:
     dst, src = instruction.outputs["dst"], instruction.inputs["src"]
     values = machine.raw(src).reshape(src.shape[0], -1).copy()
     result = machine.raw(dst).reshape(dst.shape[0], -1).copy()
@@ -180,7 +180,7 @@ _MAX_EXPONENT = {"float8_e4m3fn_x4": 8, "float8_e5m2_x4": 15}
 
 
 @means("quantize_mx")
-def quantize_mx(machine: Machine, instruction: NkiInstruction) -> None:
+def _quantize_mx(machine: Machine, instruction: NkiInstruction) -> None:
     dst, scale = instruction.outputs["dst"], instruction.outputs["dst_scale"]
     src = instruction.inputs["src"]
     partitions = src.shape[0]
@@ -201,5 +201,3 @@ def quantize_mx(machine: Machine, instruction: NkiInstruction) -> None:
         if row < target.shape[0]:
             target[row] = codes[group]
     machine.array(scale).view(np.uint8)[...] = target.reshape(scale.shape)
-
-
