@@ -106,9 +106,13 @@ def _check_tensor(
     assert actual.shape == expected.shape, f"{where}: {actual.shape}, CPU {expected.shape}"
     if expected.layout is not torch.strided:
         ours, theirs = _sparse_parts(actual), _sparse_parts(expected)
-        loose = dataclasses.replace(rules, truth_at=lambda _: None, strides=False)
         for name in theirs:
-            _check(ours[name], theirs[name], loose, path, f"{where}.{name}")
+            part = dataclasses.replace(
+                rules,
+                truth_at=lambda path, n=name: _part_of(rules.truth_at(path), n),
+                strides=False,
+            )
+            _check(ours[name], theirs[name], part, path, f"{where}.{name}")
         return
     if expected.is_quantized:
         _check(_quantized_parts(actual), _quantized_parts(expected), rules, (), where)
@@ -159,6 +163,12 @@ def _sparse_parts(tensor: Tensor) -> dict[str, Any]:
     else:
         return {"dense": tensor.to_dense()}
     return {"compressed": compressed, "plain": plain, "values": tensor.values()}
+
+
+def _part_of(tensor: Tensor | None, name: str) -> Tensor | None:
+    if tensor is None or tensor.layout is torch.strided:
+        return None
+    return _sparse_parts(tensor).get(name)
 
 
 def host(tensor: Tensor) -> Tensor:
@@ -227,8 +237,8 @@ def farther_than(actual: Tensor, expected: Tensor, truth: Tensor) -> str | None:
     worst = (our_error - allowed).where(over, zero).argmax()
     return (
         f"{int(over.sum())} of {over.numel()} elements are farther from the float64 result than "
-        f"the CPU: error {float(our_error.flatten()[worst]):.3g} at {float(exact.flatten()[worst]):.6g}"
-        f", largest error of the CPU {float(cpu_error):.3g}"
+        f"the CPU: error {float(our_error.flatten()[worst]):.3g} at "
+        f"{float(exact.flatten()[worst]):.6g}, largest error of the CPU {float(cpu_error):.3g}"
     )
 
 

@@ -11,7 +11,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils._pytree import tree_leaves
 
 from compare import assert_same
-from ops.calls import Arguments, Outcome, assert_same_error, outcome_of
+from ops.calls import Arguments, Outcome, assert_same_error, cotangent, outcome_of
 from ops.catalogue import op_cases, samples_of
 from ops.exceptions import RANDOM, UNINITIALISED
 from ops.under_test import Placement, Truth
@@ -23,12 +23,6 @@ CASES = op_cases(
     dtypes=FLOATS,
     where=lambda op: op.name not in RANDOM | UNINITIALISED,
 )
-
-
-def cotangent(output: Tensor) -> Tensor:
-    """A gradient of the output: other for each element, small, made on the CPU."""
-    ramp = torch.arange(output.numel(), dtype=torch.float64).remainder(7).add(1).div(8)
-    return ramp.reshape(output.shape).to(output.dtype)
 
 
 def gradients(

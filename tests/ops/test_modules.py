@@ -12,10 +12,9 @@ from torch.testing._internal.common_modules import ModuleInfo, ModuleInput, modu
 from torch.utils._pytree import tree_leaves
 
 from compare import assert_same
-from ops.calls import Arguments, outcome_of
+from ops.calls import Arguments, cotangent, outcome_of
 from ops.catalogue import SEED, marked
 from ops.exceptions import RANDOM_MODULES
-from ops.test_backward import cotangent
 from ops.under_test import DEVICE, Placement, Truth
 
 CASES = [

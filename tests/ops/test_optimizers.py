@@ -48,9 +48,33 @@ def parameters(device: str, dtype: torch.dtype) -> list[Tensor]:
     return [t.to(dtype).to(device).requires_grad_() for t in shapes]
 
 
+# Muon takes matrices only; a scalar cannot be sparse.
+_LIMITS = {"Muon": 2, "SparseAdam": 3}
+
+
+def options_of(
+    info: OptimizerInfo, given: OptimizerInput, implementation: str, device: str
+) -> dict[str, Any]:
+    """The configuration with one implementation chosen, its tensors on the device."""
+    options = dict(given.kwargs)
+    if implementation != "plain":
+        options[implementation] = True
+    elif "foreach" in info.supported_impls:
+        options["foreach"] = False
+    return {
+        key: tuple(v.to(device) if isinstance(v, Tensor) else v for v in value)
+        if isinstance(value, tuple)
+        else value.to(device)
+        if isinstance(value, Tensor)
+        else value
+        for key, value in options.items()
+    }
+
+
 def gradient(parameter: Tensor, step: int, sparse: bool) -> Tensor:
     values = torch.arange(parameter.numel(), dtype=torch.float32).add(step).cos()
-    grad = values.reshape(parameter.shape).to(parameter.dtype)
+    # In the parameter's own layout, as autograd makes it: the CPU's fused steps assume it.
+    grad = torch.empty_like(parameter, device="cpu").copy_(values.reshape(parameter.shape))
     return (grad.to_sparse() if sparse else grad).to(parameter.device)
 
 
@@ -58,27 +82,9 @@ def path(
     info: OptimizerInfo, given: OptimizerInput, implementation: str, dtype: torch.dtype, device: str
 ) -> dict[str, Any]:
     """Parameters and optimizer state after a few steps."""
-    options = dict(given.kwargs)
-    if implementation == "plain":
-        options["foreach"] = False
-    elif not options.get("differentiable"):
-        options[implementation] = True
     sparse = info.only_supports_sparse_grads
-    if sparse:
-        options.pop("foreach", None)
-    if info.name == "Muon":
-        options.pop("foreach", None)
-    tensors = parameters(device, dtype)
-    if info.name == "Muon":
-        tensors = tensors[:2]
-    if sparse:
-        tensors = tensors[:3]
-    for key in ("lr", "betas"):
-        value = options.get(key)
-        if isinstance(value, Tensor):
-            options[key] = value.to(device)
-        elif isinstance(value, tuple):
-            options[key] = tuple(v.to(device) if isinstance(v, Tensor) else v for v in value)
+    tensors = parameters(device, dtype)[: _LIMITS.get(info.name)]
+    options = options_of(info, given, implementation, device)
     optimizer = info.optim_cls(tensors, **options)
     for step in range(STEPS):
 

@@ -83,25 +83,26 @@ class Placement:
         return self._storages[key]
 
 
+_WIDE = {
+    torch.float32: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.float16: torch.float64,
+    torch.complex32: torch.complex128,
+    torch.complex64: torch.complex128,
+}
+
+
 class Truth(Placement):
     """Copies in double precision on the CPU: what the result would be without rounding."""
-
-    _WIDE = {
-        torch.float32: torch.float64,
-        torch.bfloat16: torch.float64,
-        torch.float16: torch.float64,
-        torch.complex32: torch.complex128,
-        torch.complex64: torch.complex128,
-    }
 
     def __init__(self) -> None:
         super().__init__("cpu")
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, torch.dtype):
-            return self._WIDE.get(value, value)
+            return _WIDE.get(value, value)
         return super().__call__(value)
 
     def _copy(self, tensor: Tensor) -> Tensor:
-        wide = self._WIDE.get(tensor.dtype, tensor.dtype)
+        wide = _WIDE.get(tensor.dtype, tensor.dtype)
         return tensor.detach().to(wide, copy=True).requires_grad_(tensor.requires_grad)
