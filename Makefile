@@ -74,7 +74,7 @@ lint: $(DEPENDENCIES) ## ruff's rules (FIX=1 repairs what it can)
 types: $(DEPENDENCIES) ## mypy --strict over src
 	$(BIN)/mypy
 
-policy: $(DEPENDENCIES) ## layering, sizes, names, where facts and settings live
+policy: setup ## layering, sizes, names, where facts and settings live
 	$(PYTEST) tests/policy
 
 bench: setup ## benchmarks of this host, reports in benchmarks/reports
@@ -84,8 +84,7 @@ accuracy: $(DEPENDENCIES) ## docs/accuracy.md: published measurements against th
 	PYTHONPATH=src $(BIN)/python -m neuron_chip.accuracy
 
 docs: setup ## pages that are derived from code
-	$(BIN)/python -c 'from torch_neuronx import settings; print(settings.as_markdown(), end="")' \
-	  > docs/env_vars.md
+	$(BIN)/python docs/generate.py
 
 clean: ## build outputs (the virtual environment stays)
 	rm -rf build src/*.egg-info .ruff_cache .mypy_cache .pytest_cache

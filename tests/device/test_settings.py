@@ -93,12 +93,6 @@ def test_no_variable_is_declared_twice():
     assert len(settings.variables()) == len(Settings.__dataclass_fields__)
 
 
-def test_the_documentation_is_the_table():
-    from policy.sources import ROOT
-
-    assert (ROOT / "docs/env_vars.md").read_text() == settings.as_markdown(), "run `make docs`"
-
-
 def test_a_bad_setting_ends_the_import_with_its_sentence():
     done = run_python("import torch", NEURON_INSTANCE_TYPE="trn2.4xlarge")
     assert done.returncode == 1
