@@ -102,15 +102,33 @@ c10::intrusive_ptr<c10::StorageImpl> make_storage(int device, size_t nbytes) {
 }
 
 c10::intrusive_ptr<c10::StorageImpl> adopt_storage(
-    c10::StorageImpl* host,
-    int device) {
+    c10::intrusive_ptr<c10::StorageImpl> host,
+    int device,
+    bool only_holder) {
   const auto nbytes = host->nbytes();
-  auto memory = host->set_data_ptr(
-      c10::DataPtr(nullptr, c10::Device(c10::DeviceType::CPU)));
+  c10::DataPtr memory;
+  if (only_holder) {
+    memory = adopt(
+        host->set_data_ptr(
+            c10::DataPtr(nullptr, c10::Device(c10::DeviceType::CPU))),
+        nbytes,
+        device);
+  } else {
+    // Somebody else keeps the host storage (a quantizer, a cache): share it.
+    void* data = host->mutable_data();
+    auto* keeper = new c10::intrusive_ptr<c10::StorageImpl>(std::move(host));
+    memory = c10::DataPtr(
+        data,
+        keeper,
+        [](void* kept) {
+          delete static_cast<c10::intrusive_ptr<c10::StorageImpl>*>(kept);
+        },
+        device_at(device));
+  }
   return c10::make_intrusive<NeuronStorage>(
       c10::StorageImpl::use_byte_size_t(),
       nbytes,
-      adopt(std::move(memory), nbytes, device),
+      std::move(memory),
       device_allocator(),
       /*resizable=*/true);
 }

@@ -33,10 +33,12 @@ c10::intrusive_ptr<c10::StorageImpl> host_alias(
 // A resizable storage of `nbytes` fresh bytes on `device`.
 c10::intrusive_ptr<c10::StorageImpl> make_storage(int device, size_t nbytes);
 
-// A device storage that takes the memory out of a CPU one.
+// A device storage over the memory of a CPU one: taken out of it when the
+// caller is its only holder, else kept alive through it.
 c10::intrusive_ptr<c10::StorageImpl> adopt_storage(
-    c10::StorageImpl* host,
-    int device);
+    c10::intrusive_ptr<c10::StorageImpl> host,
+    int device,
+    bool only_holder);
 
 // storage.resize_(): fresh memory holding the old bytes that still fit.
 void resize_storage(c10::StorageImpl* storage, size_t nbytes);

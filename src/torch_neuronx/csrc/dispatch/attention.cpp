@@ -4,6 +4,7 @@
 
 #include <ATen/native/transformers/attention.h>
 #include <ATen/ops/_fused_sdp_choice.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward_ops.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_ops.h>
 #include <torch/library.h>
@@ -137,7 +138,7 @@ AttentionShape shape_of(
 }
 
 // [batch, heads, rows, width] in memory order [batch, rows, heads, width], as
-// the CPU's kernel returns it: merging the heads is then a view.
+// the CPU's kernel returns gradients: merging the heads is then a view.
 Tensor rows_first(const Tensor& like, int64_t heads, int64_t width) {
   return empty(
              {like.size(0), like.size(2), heads, width},
@@ -159,7 +160,13 @@ std::tuple<Tensor, Tensor> forward(
         query, key, value, dropout_p, is_causal, mask, scale);
   }
   const auto shape = shape_of(query, key, value, is_causal, mask, scale);
-  auto result = rows_first(query, shape.heads, shape.value_width);
+  // Strides as the CPU's: those of the query.
+  auto result = shape.value_width == shape.width
+      ? at::empty_like(query)
+      : empty(
+            {shape.batch, shape.heads, shape.queries, shape.value_width},
+            query.scalar_type(),
+            query.device().index());
   auto log_sum_exp = empty(
       {shape.batch, shape.heads, shape.queries},
       at::kFloat,

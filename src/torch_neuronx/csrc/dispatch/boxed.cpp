@@ -59,6 +59,8 @@ struct Boxed {
       if (device.type() == kNeuron) {
         call.on_device(device);
         value = c10::Device(c10::DeviceType::CPU);
+      } else if (device.type() == c10::DeviceType::CPU) {
+        call.results_on_cpu();
       }
     } else if (value.isList() && holds_tensors(value)) {
       value = map_tensors(value, [&](const at::Tensor& tensor) {

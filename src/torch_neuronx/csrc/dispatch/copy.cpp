@@ -150,6 +150,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_local_scalar_dense", TORCH_FN(local_scalar_dense));
 }
 
+TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
+  m.impl("copy_", TORCH_FN(copy_));
+}
+
 // The copy resolves conj and neg bits itself. Without these lines the
 // Conjugate and Negative fallbacks clone, which copies, which falls back.
 TORCH_LIBRARY_IMPL(aten, Conjugate, m) {

@@ -137,7 +137,9 @@ HostCall::Scope::Scope(const HostCall& call)
   if (C10_UNLIKELY(!queue.idle())) {
     with_torch_errors([&] { queue.wait_idle(); });
   }
-  memory_.emplace(device);
+  if (C10_LIKELY(!call.results_on_cpu_)) {
+    memory_.emplace(device);
+  }
   if (C10_UNLIKELY(runtime::recorder::enabled())) {
     recording_ = runtime::recorder::current_recording();
     start_ns_ = runtime::recorder::now_ns();
@@ -201,7 +203,13 @@ c10::Storage HostCall::storage_for(const at::Tensor& host) {
       return to;
     }
   }
-  c10::Storage taken(adopt_storage(storage.unsafeGetStorageImpl(), device()));
+  const bool only_holder = storage.use_count() == 1;
+  c10::Storage taken(
+      adopt_storage(
+          c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(
+              storage.unsafeGetStorageImpl()),
+          device(),
+          only_holder));
   adopted_.emplace_back(storage, taken);
   return taken;
 }
@@ -236,6 +244,9 @@ at::Tensor HostCall::to_device(at::Tensor result) {
     if (entry.alias.unsafeGetTensorImpl() == result.unsafeGetTensorImpl()) {
       return entry.original;
     }
+  }
+  if (C10_UNLIKELY(results_on_cpu_)) {
+    return result;
   }
   if (C10_UNLIKELY(!is_dense(result))) {
     return wrap_special(result);

@@ -31,6 +31,10 @@ class HostCall {
 
   // Names the device where no tensor does, and checks that all agree.
   void on_device(c10::Device device);
+  // The op was asked for results on the CPU.
+  void results_on_cpu() {
+    results_on_cpu_ = true;
+  }
   int device() const {
     return device_ >= 0 ? device_ : runtime::current_device();
   }
@@ -72,6 +76,7 @@ class HostCall {
   const OpRecord& op_;
   size_t mark_;
   int device_ = -1;
+  bool results_on_cpu_ = false;
   std::optional<c10::Device> cpu_seen_;
   c10::SmallVector<Entry, 6> entries_;
   // Fresh host storages already taken over: two results may share one.

@@ -4,7 +4,9 @@
 #include <ATen/SparseCsrTensorImpl.h>
 #include <ATen/SparseTensorImpl.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/clone.h>
 #include <ATen/quantized/QTensorImpl.h>
+#include <ATen/quantized/Quantizer.h>
 
 #include "dispatch/host_call.h"
 
@@ -73,13 +75,29 @@ at::Tensor make_nested(
       nested(like)->get_storage_offsets());
 }
 
+// Scales and zero points may be aliases of device memory that the quantizer
+// does not own; the result's quantizer has its own.
+at::QuantizerPtr owned(const at::QuantizerPtr& from, const at::Tensor& tensor) {
+  if (from->qscheme() != at::kPerChannelAffine &&
+      from->qscheme() != at::kPerChannelAffineFloatQParams) {
+    return from;
+  }
+  const auto* channels =
+      static_cast<at::PerChannelAffineQuantizer*>(from.get());
+  return at::make_per_channel_affine_quantizer(
+      channels->scales().clone(),
+      channels->zero_points().clone(),
+      channels->axis(),
+      tensor.scalar_type());
+}
+
 at::Tensor make_quantized(
     const at::Tensor& like,
     DispatchKey key,
     c10::Storage storage) {
   auto* from = static_cast<at::QTensorImpl*>(like.unsafeGetTensorImpl());
   auto tensor = at::detail::make_tensor<at::QTensorImpl>(
-      std::move(storage), DispatchKeySet(key), like.dtype(), from->quantizer());
+      std::move(storage), DispatchKeySet(key), like.dtype(), owned(from->quantizer(), like));
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(
       like.sizes(), like.strides(), like.storage_offset());
   return tensor;
@@ -144,7 +162,7 @@ void HostCall::finish_special(const Entry& entry) {
     auto* from =
         static_cast<at::QTensorImpl*>(entry.alias.unsafeGetTensorImpl());
     static_cast<at::QTensorImpl*>(original.unsafeGetTensorImpl())
-        ->set_quantizer_(from->quantizer());
+        ->set_quantizer_(owned(from->quantizer(), entry.alias));
     original.unsafeGetTensorImpl()->set_sizes_and_strides(
         entry.alias.sizes(), entry.alias.strides());
   }
