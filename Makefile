@@ -12,6 +12,8 @@ CPP_SOURCES := $(shell find src -path '*/csrc/*' \( -name '*.cpp' -o -name '*.h'
 CPP_ALL := $(shell find src tests -name '*.cpp' -o -name '*.h' 2>/dev/null)
 # Correctness tests need no second thread; timing belongs to `make bench`.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q
+# Test processes side by side; auto is one per core.
+JOBS ?= auto
 
 DEPENDENCIES := $(VENV)/.dependencies
 BUILT := $(VENV)/.built
@@ -21,7 +23,7 @@ $(DEPENDENCIES): pyproject.toml Makefile
 	@# torch by itself first: nothing below may replace it.
 	$(PIP) install '$(TORCH)' 'numpy>=1.26'
 	$(PIP) install '$(TORCH)' 'setuptools>=77' wheel ninja ml_dtypes \
-	  'pytest>=8' 'hypothesis>=6.100' 'expecttest>=0.3' \
+	  'pytest>=8' pytest-xdist 'hypothesis>=6.100' 'expecttest>=0.3' \
 	  'ruff==0.14.*' 'mypy==1.19.*' 'clang-format==20.*'
 	touch $@
 
@@ -44,11 +46,11 @@ demo: setup ## the main job on real input: speech, text, training
 	$(BIN)/python -m examples.demo
 
 test: setup ## Python and native tests that take seconds
-	$(PYTEST) -m 'not slow'
+	$(PYTEST) -n $(JOBS) -m 'not slow'
 	$(MAKE) test-native
 
 test-all: setup ## every test, the slow ones too
-	$(PYTEST)
+	$(PYTEST) -n $(JOBS)
 	$(MAKE) test-native
 
 test-native: ## the C++ runtime without torch: plain, then under ASan and TSan

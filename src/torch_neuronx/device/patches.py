@@ -77,6 +77,7 @@ def _printing() -> None:
 
     @functools.wraps(original)
     def print_from_host(self: torch.Tensor, indent: int) -> str:
-        return original(self.cpu() if self.device.type == "neuron" else self, indent)
+        printed: str = original(self.cpu() if self.device.type == "neuron" else self, indent)
+        return printed
 
     _tensor_str._tensor_str = print_from_host
