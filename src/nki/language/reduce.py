@@ -10,6 +10,7 @@ from nki import dtypes, isa
 from nki.errors import NkiValidationError
 from nki.language.allocate import ndarray, psum
 from nki.language.math import apply_activation, apply_binary
+from nki.program.builder import current
 from nki.program.enums import reduce_cmd
 from nki.program.storage import MemoryRegion
 from nki.program.tensor import NkiTensor
@@ -221,17 +222,26 @@ def broadcast_to(
 
 
 def _repeat_partition(row: NkiTensor, shape: tuple[int, ...]) -> NkiTensor:
-    """Copy one partition to all, by a product with a column of ones."""
-    ones = ndarray((1, shape[0]), "float32")
-    isa.memset(ones, 1.0)
-    flat = ndarray((1, _math.prod(shape[1:])), "float32")
-    isa.tensor_copy(flat.reshape((1, *shape[1:])), row)
+    """Copy one partition to all, by a product with ones; ScalarE moves it out of PSUM."""
+    caches = current().caches
+    kind = row.dtype if row.dtype in ("float32", "bfloat16", "float16") else "float32"
+    key = ("ones", shape[0], kind)
+    if key not in caches or current().in_loop:
+        column = ndarray((1, shape[0]), kind)
+        isa.memset(column, 1.0)
+        caches[key] = column
+    ones = caches[key]
+    flat = row
+    if row.dtype != kind or row.buffer is MemoryRegion.psum or not row.is_contiguous():
+        flat = ndarray(row.shape, kind)
+        isa.tensor_copy(flat, row)
+    flat = flat.reshape((1, _math.prod(shape[1:])))
     dst = ndarray((shape[0], flat.shape[1]), row.dtype)
     for start in range(0, flat.shape[1], _MOVING):
         end = _builtins.min(start + _MOVING, flat.shape[1])
         product = ndarray((shape[0], end - start), "float32", psum)
         isa.nc_matmul(product, ones, flat[:, start:end])
-        isa.tensor_copy(dst[:, start:end], product)
+        isa.activation(dst[:, start:end], "copy", product)
     return dst.reshape(shape)
 
 

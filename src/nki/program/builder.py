@@ -72,6 +72,11 @@ class Builder:
         self._block = self.body
         self._loops: list[object] = []
 
+    @property
+    def in_loop(self) -> bool:
+        """True while the body of a device loop is recorded."""
+        return bool(self._loops)
+
     # Allocation
 
     def allocate(
