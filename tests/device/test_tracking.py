@@ -60,11 +60,7 @@ def test_a_fallback_gives_operator_reason_count_and_line():
     ("call", "op"),
     [
         (lambda x: torch.masked_select(x, x > 0), "aten::masked_select"),
-        pytest.param(
-            lambda x: x[x > 0],
-            "index",
-            marks=pytest.mark.xfail(reason="a boolean mask among indices is not told apart yet"),
-        ),
+        (lambda x: x[x > 0], "aten::index"),
         (lambda x: torch.unique(x), "aten::_unique2"),
         (lambda x: torch.linalg.svd(x), "aten::_linalg_svd"),
         (lambda x: torch.linalg.eigvalsh(x @ x.T), "aten::_linalg_eigh"),

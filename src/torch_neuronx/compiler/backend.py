@@ -7,7 +7,7 @@ is copied between devices. Options are in `options`, running a compiled graph in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.fx import GraphModule
@@ -37,16 +37,10 @@ def neuron_backend(
 
     from torch_neuronx.compiler.executable import compile_graph
 
-    return compile_fx(  # type: ignore[no-any-return]
+    compiled: Any = compile_fx(
         gm,
         example_inputs,
-        inner_compile=compile_graph,
+        inner_compile=cast(Any, compile_graph),
         config_patches=inductor_patches(mode=mode, options=options),
     )
-
-
-def uses_neuron(gm: GraphModule, example_inputs: Sequence[Any]) -> bool:
-    """Whether any input, parameter or buffer of the graph lives on neuron."""
-    tensors = [value for value in example_inputs if isinstance(value, torch.Tensor)]
-    tensors += [*gm.parameters(), *gm.buffers()]
-    return any(tensor.device.type == "neuron" for tensor in tensors)
+    return cast(Callable[..., Any], compiled)

@@ -49,7 +49,7 @@ def compile_graph(
 
     device = host_graph.device_of(gm, example_inputs)
     if device is None:
-        return compile_fx_inner(gm, example_inputs, **kwargs)  # type: ignore[no-any-return]
+        return compile_fx_inner(gm, example_inputs, **kwargs)
     outputs = host_graph.output_devices(gm)
     host_graph.retarget_arguments(gm)
     with host_graph.fakes_on_host(gm, example_inputs):

@@ -30,7 +30,8 @@ def inductor_patches(*, mode: str | None, options: dict[str, Any] | None) -> dic
     chosen = mode or "default"
     if chosen not in MODES:
         raise OptionError(
-            f"torch.compile mode {chosen!r} does not exist. Modes: {', '.join(MODES)}.{_near(chosen, MODES)}"
+            f"torch.compile mode {chosen!r} does not exist. Modes: {', '.join(MODES)}."
+            f"{_near(chosen, MODES)}"
         )
     patches = {
         key: value

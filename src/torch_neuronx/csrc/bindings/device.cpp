@@ -1,4 +1,5 @@
 // Devices, streams, generators.
+#include <torch/csrc/Event.h>
 #include <torch/csrc/Generator.h>
 
 #include "bindings/bindings.h"
@@ -108,6 +109,11 @@ void add_device(py::module_& m) {
         THPGenerator_initDefaultGenerator(default_generator(device)));
   });
   m.def("_stream_native_handle", &native_handle);
+  // torch.Event.elapsed_time refuses subclasses.
+  m.def("_event_elapsed_ms", [](const py::object& start, const py::object& end) {
+    return reinterpret_cast<THPEvent*>(start.ptr())
+        ->event.elapsedTime(reinterpret_cast<THPEvent*>(end.ptr())->event);
+  });
 }
 
 } // namespace neuron::bindings

@@ -58,7 +58,8 @@ class NeuronGuard final : public c10::impl::DeviceGuardImplInterface {
   }
 
   c10::Stream getNewStream(c10::Device device, int priority) const override {
-    return stream_of(runtime::new_queue(checked_index(device), priority));
+    // Queues live for ever, so streams made in a loop come from the pool.
+    return stream_of(runtime::queue_from_pool(checked_index(device), priority));
   }
 
   c10::Stream exchangeStream(c10::Stream stream) const override {

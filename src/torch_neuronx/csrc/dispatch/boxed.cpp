@@ -64,6 +64,7 @@ struct Boxed {
       }
     } else if (value.isList() && holds_tensors(value)) {
       value = map_tensors(value, [&](const at::Tensor& tensor) {
+        call.note_if_mask(tensor);
         return host(tensor, written);
       });
     }

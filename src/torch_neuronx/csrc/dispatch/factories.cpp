@@ -47,7 +47,7 @@ at::Tensor empty_memory_format(
   static auto& record = op_record("aten::empty.memory_format");
   check_options(layout, pin_memory);
   const auto type = dtype.value_or(at::get_default_dtype_as_scalartype());
-  note(record, type);
+  note_executed(record);
   auto tensor = empty(
       size, type, checked_index(device.value_or(c10::Device(kNeuron))));
   const auto format = memory_format.value_or(at::MemoryFormat::Contiguous);
@@ -70,7 +70,7 @@ at::Tensor empty_strided_op(
   static auto& record = op_record("aten::empty_strided");
   check_options(layout, pin_memory);
   const auto type = dtype.value_or(at::get_default_dtype_as_scalartype());
-  note(record, type);
+  note_executed(record);
   auto tensor = empty_strided(
       size, stride, type, checked_index(device.value_or(c10::Device(kNeuron))));
   fill_if_deterministic(tensor);

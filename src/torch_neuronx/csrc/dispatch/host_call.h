@@ -29,6 +29,15 @@ class HostCall {
   // CPU tensors, anything else is an error about two devices.
   at::Tensor to_host(at::Tensor tensor, bool written);
 
+  // Files a boolean index of an indexing op as what it costs the chip.
+  void note_if_mask(const std::optional<at::Tensor>& index) const {
+    if (op_.takes_masks && index.has_value() && index->defined() &&
+        (index->scalar_type() == c10::ScalarType::Bool ||
+         index->scalar_type() == c10::ScalarType::Byte)) {
+      note_mask(op_);
+    }
+  }
+
   // Names the device where no tensor does, and checks that all agree.
   void on_device(c10::Device device);
   // The op was asked for results on the CPU.

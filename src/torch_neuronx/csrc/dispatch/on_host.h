@@ -119,6 +119,7 @@ struct Argument<const c10::List<std::optional<at::Tensor>>&> {
     value.reserve(given.size());
     for (size_t i = 0; i < given.size(); ++i) {
       const std::optional<at::Tensor> item = given.get(i);
+      call.note_if_mask(item);
       value.push_back(
           item.has_value()
               ? std::optional(cross(call, *item, false, dtype))

@@ -77,6 +77,7 @@ void fill_from_schema(OpRecord& record, const c10::FunctionSchema& schema) {
       record.generator = static_cast<int>(i);
     }
   }
+  record.takes_masks = schema.name().find("index") != std::string::npos;
   for (const auto name : kTakesCpuTensors) {
     record.takes_cpu_tensors |= schema.name() == name;
   }
@@ -161,6 +162,13 @@ void note_reason(const OpRecord& op) {
 void note_dtype(const OpRecord& op, c10::ScalarType dtype) {
   const auto& row = state().dtypes[static_cast<size_t>(dtype)];
   file(op, row.reason, row.exact_note);
+}
+
+void note_mask(const OpRecord& op) {
+  static auto& nonzero = op_record("aten::nonzero");
+  if (const auto* reason = nonzero.reason.load()) {
+    file(op, *reason, /*exact_note=*/false);
+  }
 }
 
 void set_fallback_mode(FallbackMode mode) {

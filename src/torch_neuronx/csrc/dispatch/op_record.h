@@ -18,6 +18,7 @@ struct OpRecord {
   uint64_t written = 0; // bit i: argument i is written
   int generator = -1; // position of its Generator argument
   bool takes_cpu_tensors = false; // by contract, not only 0-dim ones
+  bool takes_masks = false; // a boolean index makes its shape depend on data
   // Why the chip cannot run it, or null. Set from the rows in ops/.
   std::atomic<const std::string*> reason{nullptr};
 };
@@ -32,6 +33,8 @@ extern std::atomic<uint64_t> noted_dtypes;
 // The slow half of `note`: files the fallback, or raises in strict mode.
 void note_reason(const OpRecord& op);
 void note_dtype(const OpRecord& op, c10::ScalarType dtype);
+// `op` got a boolean index: it is a nonzero() in disguise.
+void note_mask(const OpRecord& op);
 
 inline void note_executed(const OpRecord& op) {
   op.executed->fetch_add(1, std::memory_order_relaxed);
