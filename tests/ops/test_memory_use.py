@@ -26,7 +26,7 @@ ROWS = 3072
 SIZE = ROWS * ROWS
 MATRIX = 4 * SIZE  # 36 MiB of float32
 # Outputs that malloc takes from its heap, thread stacks, code pages.
-SLACK = 6 << 20
+SLACK = 12 << 20
 # Device memory that an op's definition needs beside its outputs.
 TEMPORARIES = {
     "index add in place": MATRIX // 2,  # the test's own clone
