@@ -200,6 +200,24 @@ TEST(groups_match_down_to_one_channel_each) {
   check_all(s);
 }
 
+TEST(a_channel_per_group_matches_with_stride_dilation_and_odd_padding) {
+  ConvolutionShape s{2, 4, 4, 4, {1, 13, 90}};
+  s.kernel = {1, 3, 5};
+  s.padding = {0, 1, 2};
+  check_all(s);
+  s.stride = {1, 2, 3};
+  check_all(s);
+  s.dilation = {1, 3, 2};
+  s.padding = {0, 5, 9};
+  check_all(s);
+  s.input = {4, 5, 6};
+  s.kernel = {2, 2, 3};
+  s.padding = {1, 1, 1};
+  s.dilation = {1, 1, 1};
+  s.stride = {1, 2, 2};
+  check_all(s);
+}
+
 TEST(a_pointwise_convolution_matches) { check_all({3, 1, 20, 24, {1, 6, 7}}); }
 
 TEST(a_patch_embedding_without_overlap_matches) {

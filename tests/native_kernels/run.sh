@@ -2,7 +2,8 @@
 # Builds the kernels that need no tensor (those of kernel_table.h and what cuts
 # work up for them) against torch's libraries, without the extension, and runs
 # their tests at every instruction set of this host.
-# Arguments: names of tests, for example `gemm`; all when there are none.
+# Arguments: names of tests, for example `gemm`; all when there are none; or
+# --build-only for the kernels alone.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 python=${PYTHON:-.venv/bin/python}
@@ -17,16 +18,19 @@ flags=(-std=c++20 -O2 -g0 -ffp-contract=off -fopenmp -Wall -Wextra
 libraries=(-L"$torch/lib" -ltorch_cpu -lc10 -Wl,-rpath,"$torch/lib"
   "$torch"/lib/libgomp.so.1)
 
-mkdir -p "$out"
+mkdir -p "$out/kernels"
 objects=()
 for source in "$kernels"/{gemm,attention}*.cpp "$kernels"/isa/*.cpp \
-  "$kernels"/{isa,kernel_table,convolution,unfold,norm,softmax,optimizer}.cpp
+  "$kernels"/{isa,kernel_table,convolution,depthwise,unfold,norm,softmax,optimizer}.cpp
 do
-  object=$out/$(basename "$source" .cpp).o
+  object=$out/kernels/$(basename "$source" .cpp).o
   $compiler "${flags[@]}" -c "$source" -o "$object"
   objects+=("$object")
 done
 
+if [ "${1:-}" = --build-only ]; then
+  exit
+fi
 names=("$@")
 if [ ${#names[@]} = 0 ]; then
   names=()

@@ -6,20 +6,17 @@
 #include <atomic>
 #include <utility>
 
+#include "host_kernels/depthwise.h"
 #include "host_kernels/gemm.h"
 #include "host_kernels/gemm_paths.h"
 #include "host_kernels/kernel_table.h"
+#include "host_kernels/position_tiles.h"
 #include "host_kernels/scratch.h"
 #include "host_kernels/unfold.h"
 
 namespace neuron::host_kernels {
 namespace {
 
-// Elements of unfolded columns that are held at once.
-constexpr int64_t kColumnElements = 1 << 19;
-constexpr int64_t kFewestPositions = 64;
-// Smaller images share a product.
-constexpr int64_t kPositionsPerProduct = 512;
 // fp32 input gradients that a task adds to.
 constexpr int64_t kImageElements = 1 << 18;
 
@@ -29,8 +26,6 @@ struct GradientTag;
 struct WeightTag;
 struct GatherTag;
 struct OutputTag;
-
-int64_t divide_up(int64_t x, int64_t step) { return (x + step - 1) / step; }
 
 // Sizes of one group.
 struct Group {
@@ -72,47 +67,6 @@ void run_tasks(int64_t count, Task task) {
     }
   });
 }
-
-// Part of one image, or several whole ones side by side.
-struct PositionTile {
-  int64_t batch;
-  int64_t images;
-  int64_t begin;
-  int64_t count;  // per image
-
-  int64_t width() const { return images * count; }
-};
-
-// Cuts the positions of all images into tiles of about `depth` * width
-// elements.
-class Tiling {
- public:
-  Tiling(const ConvolutionShape& shape, int64_t positions, int64_t depth)
-      : batch_(shape.batch), positions_(positions) {
-    const auto most = std::max(kFewestPositions, kColumnElements / depth);
-    per_image_ = divide_up(positions, most);
-    at_once_ = divide_up(positions, per_image_);
-    images_ = std::clamp<int64_t>(
-        std::min(most, kPositionsPerProduct) / positions, 1, batch_);
-  }
-  int64_t count() const { return divide_up(batch_, images_) * per_image_; }
-  PositionTile operator[](int64_t i) const {
-    const auto batch = i / per_image_ * images_;
-    const auto begin = i % per_image_ * at_once_;
-    return {
-        batch,
-        std::min(images_, batch_ - batch),
-        begin,
-        std::min(at_once_, positions_ - begin)};
-  }
-
- private:
-  int64_t batch_;
-  int64_t positions_;
-  int64_t per_image_;
-  int64_t at_once_;
-  int64_t images_;
-};
 
 // The columns of a tile on all threads that are free, in thread memory.
 const void* unfold_tile(
@@ -214,6 +168,9 @@ void convolution_forward(
     const ArrayIn& weight,
     const ArrayIn& bias,
     const ImagesOut& output) {
+  if (is_depthwise(shape)) {
+    return depthwise_forward(shape, input, weight, bias, output);
+  }
   const Group group(shape);
   const bool pointwise = is_pointwise(shape);
   const Tiling tiling(shape, group.positions, group.depth);
@@ -268,6 +225,10 @@ void convolution_input_gradient(
     const ArrayIn& weight,
     const ArrayIn& bias,
     const ImagesOut& input_gradient) {
+  if (is_depthwise(shape)) {
+    return depthwise_input_gradient(
+        shape, output_gradient, weight, bias, input_gradient);
+  }
   const Group group(shape);
   const auto input_size = volume(shape.input);
   if (input_size == 0) {
@@ -340,6 +301,10 @@ void convolution_weight_gradient(
     const ImagesIn& output_gradient,
     void* weight_gradient,
     c10::ScalarType weight_dtype) {
+  if (is_depthwise(shape)) {
+    return depthwise_weight_gradient(
+        shape, input, output_gradient, weight_gradient, weight_dtype);
+  }
   const Group group(shape);
   const Tiling tiling(shape, group.positions, group.depth);
   const bool pointwise = is_pointwise(shape);

@@ -3,6 +3,7 @@
 
 #include "host_kernels/array_kernels.h"
 #include "host_kernels/attention_kernels.h"
+#include "host_kernels/depthwise_kernels.h"
 #include "host_kernels/gemm_kernels.h"
 
 namespace neuron::host_kernels {
@@ -11,6 +12,7 @@ struct KernelTable {
   GemmKernels gemm;
   AttentionKernels attention;
   ArrayKernels arrays;
+  DepthwiseKernels depthwise;
 };
 
 // The table of host_isa().

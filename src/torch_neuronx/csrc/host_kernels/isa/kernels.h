@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host_kernels/isa/attention.h"
+#include "host_kernels/isa/depthwise.h"
 #include "host_kernels/isa/multiply.h"
 #include "host_kernels/isa/optimizer.h"
 #include "host_kernels/isa/pack.h"
@@ -53,6 +54,7 @@ const KernelTable kernels = {
      sgd,
      sum_of_squares,
      scale,
-     convert}};
+     convert},
+    {correlate, correlate_gradient}};
 
 }  // namespace neuron::host_kernels::NEURON_ISA_NAMESPACE
