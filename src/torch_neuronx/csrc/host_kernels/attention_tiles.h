@@ -5,18 +5,12 @@
 
 #include "host_kernels/attention.h"
 #include "host_kernels/kernel_table.h"
+#include "host_kernels/rounding.h"
 
 namespace neuron::host_kernels {
 
 constexpr int64_t kPanelMargin = 16;  // words after a packed panel
 constexpr float kLog2OfE = 1.44269504088896341f;
-
-constexpr int64_t divide_up(int64_t x, int64_t step) {
-  return (x + step - 1) / step;
-}
-constexpr int64_t round_up(int64_t x, int64_t step) {
-  return divide_up(x, step) * step;
-}
 
 // The kernels for one kind of packed word.
 struct AttentionTools {

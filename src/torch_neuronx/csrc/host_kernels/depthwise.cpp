@@ -7,6 +7,7 @@
 
 #include "host_kernels/gemm_paths.h"
 #include "host_kernels/kernel_table.h"
+#include "host_kernels/rounding.h"
 #include "host_kernels/scratch.h"
 #include "host_kernels/unfold.h"
 
@@ -17,10 +18,6 @@ constexpr int64_t kElementsPerThread = 1 << 14;
 
 struct PlaneTag;
 struct LineTag;
-
-int64_t round_up(int64_t x, int64_t step) {
-  return (x + step - 1) / step * step;
-}
 
 // One channel of one image as fp32 with its padding. Columns x, x + phases,
 // x + 2 * phases ... lie side by side, so that a strided convolution reads

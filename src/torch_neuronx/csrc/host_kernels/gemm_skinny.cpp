@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "host_kernels/gemm_paths.h"
+#include "host_kernels/rounding.h"
 #include "host_kernels/scratch.h"
 
 namespace neuron::host_kernels {
@@ -19,10 +20,6 @@ constexpr int64_t kDepthPerPart = 1024;
 
 struct RowsTag;
 struct SumTag;
-
-int64_t divide_up(int64_t x, int64_t step) { return (x + step - 1) / step; }
-
-int64_t round_up(int64_t x, int64_t step) { return divide_up(x, step) * step; }
 
 struct Plan {
   bool dot;         // along contiguous depth; otherwise across columns

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "host_kernels/gemm_paths.h"
+#include "host_kernels/rounding.h"
 #include "host_kernels/scratch.h"
 
 namespace neuron::host_kernels {
@@ -26,12 +27,6 @@ constexpr int64_t kSplitOutput = 1 << 18;
 struct PackTag;
 struct SumTag;
 struct PartTag;
-
-int64_t round_up(int64_t x, int64_t step) {
-  return (x + step - 1) / step * step;
-}
-
-int64_t divide_up(int64_t x, int64_t step) { return (x + step - 1) / step; }
 
 struct Plan {
   int64_t tile_rows;

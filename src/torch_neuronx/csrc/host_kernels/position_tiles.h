@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "host_kernels/convolution.h"
+#include "host_kernels/rounding.h"
 
 namespace neuron::host_kernels {
 
@@ -13,10 +14,6 @@ constexpr int64_t kColumnElements = 1 << 19;
 constexpr int64_t kFewestPositions = 64;
 // Smaller images share a product.
 constexpr int64_t kPositionsPerProduct = 512;
-
-constexpr int64_t divide_up(int64_t x, int64_t step) {
-  return (x + step - 1) / step;
-}
 
 // Part of one image, or several whole ones side by side.
 struct PositionTile {
