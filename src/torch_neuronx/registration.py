@@ -14,6 +14,7 @@ from torch.utils.backend_registration import (
 from torch_neuronx import _C, device, settings
 from torch_neuronx.device import patches
 from torch_neuronx.device.driver import check_available, platform
+from torch_neuronx.distributed import backend
 from torch_neuronx.ops import tracking
 
 _registered = False
@@ -48,6 +49,7 @@ def register() -> None:
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
     patches.apply()
+    backend.register()
     atexit.register(_finish_work)
     tracking.load_rows(machine.chip)
     tracking.set_strict(chosen.strict)

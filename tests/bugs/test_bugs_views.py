@@ -167,8 +167,14 @@ def test_38_a_product_of_more_than_two_to_the_32_elements_by_expansion():
     batches = (1 << 32) // (64 * 64) + 5
     a = randn(64, 64).to(DEVICE).expand(batches, 64, 64)
     assert a.numel() > 1 << 32
-    columns = torch.bmm(a[-3:], randn(64, 1).to(DEVICE).expand(3, 64, 1))
-    assert_same(columns, torch.bmm(a[-3:].cpu(), randn(64, 1).expand(3, 64, 1).clone()))
+    b = randn(64, 1)
+    last = a[-3:].cpu()
+    columns = torch.bmm(a[-3:], b.to(DEVICE).expand(3, 64, 1))
+    assert_same(
+        columns,
+        torch.bmm(last, b.expand(3, 64, 1).clone()),
+        truth=lambda: torch.bmm(last.double(), b.double().expand(3, 64, 1)),
+    )
     assert a[-1, -1, -1].item() == a[0, -1, -1].item()
     wide = torch.ones(1, dtype=torch.int8, device=DEVICE).expand(1 << 31, 3)
     assert wide[:, 1].stride() == (0,)

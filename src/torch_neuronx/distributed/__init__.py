@@ -1,0 +1,1 @@
+"""torch.distributed on neuron. Registering the backend is in `backend`."""
