@@ -68,6 +68,19 @@ UNINITIALISED = frozenset(
 )
 
 
+# Positions of arguments that PyTorch wants on the CPU whatever the device.
+HOST_ARGUMENTS = {"tensor_split": (1,)}
+
+# Ops whose float error the CPU's own error does not bound, in units of the last place of the
+# largest result (or of 1), with the reason.
+SLACK_ULPS = {
+    # A root of a difference of squares: where points are near, the error grows a hundredfold.
+    "cdist": 128.0,
+    # PyTorch chooses the dtype of the intermediate logits by the device's name.
+    "nn.functional.linear_cross_entropy": 8.0,
+}
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Excluded:
     """Cases of one kind of test that are not run."""
@@ -80,13 +93,18 @@ class Excluded:
 EXCEPTIONS: tuple[Excluded, ...] = (
     Excluded(
         kind="optimizer",
-        names="LBFGS-plain-bfloat16",
-        reason="one differently rounded dot product changes the whole path of the line search",
-    ),
-    Excluded(
-        kind="optimizer",
         names="SGD-fused-bfloat16",
         reason="PyTorch 2.13's fused CPU step reads a momentum buffer that nobody has written yet",
+    ),
+    Excluded(
+        kind="*",
+        names="NumpyExpMarkDirtyAutogradFunction*",
+        reason="it writes into the NumPy view of a CPU tensor; a device tensor has no such view",
+    ),
+    Excluded(
+        kind="*",
+        names="NumpyNonzeroCustomOp-bool",
+        reason="the wheel cannot make its sample inputs",
     ),
 )
 

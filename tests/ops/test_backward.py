@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 from compare import assert_same
 from ops.calls import Arguments, Outcome, assert_same_error, cotangent, outcome_of
 from ops.catalogue import op_cases, samples_of
-from ops.exceptions import RANDOM, UNINITIALISED
+from ops.exceptions import RANDOM, SLACK_ULPS, UNINITIALISED
 from ops.under_test import Placement, Truth
 
 FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.complex64)
@@ -29,7 +29,7 @@ def gradients(
     op: OpInfo, sample: SampleInput, placement: Placement
 ) -> tuple[Outcome, list[Tensor | None]]:
     """The op's outcome with gradients of all leaves, all of it placed by `placement`."""
-    given = Arguments.of(sample).placed(placement)
+    given = Arguments.of(sample, op).placed(placement)
     leaves = [t for t in given.tensors() if t.requires_grad]
 
     def forward_and_backward(*args: Any, **kwargs: Any) -> list[Tensor | None]:
@@ -60,6 +60,7 @@ def test_gradients_are_the_cpus(op, dtype):
                 actual,
                 expected,
                 truth=lambda sample=sample: gradients(op, sample, Truth())[1],
+                slack_ulps=SLACK_ULPS.get(op.name, 0.0),
                 where="gradient",
             )
         except AssertionError as error:

@@ -170,8 +170,8 @@ def test_a_generator_of_ones_own_leaves_the_default_one_alone(draw):
 )
 def test_random_op_repeats_with_the_seed(op):
     for sample in samples_of(op, torch.float32):
-        first = outcome_of(op.op, Arguments.of(sample).placed(Placement()))
-        second = outcome_of(op.op, Arguments.of(sample).placed(Placement()))
+        first = outcome_of(op.op, Arguments.of(sample, op).placed(Placement()))
+        second = outcome_of(op.op, Arguments.of(sample, op).placed(Placement()))
         assert first.error is None, first.error
         assert_same(second.value, first.value)
 

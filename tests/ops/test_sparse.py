@@ -34,7 +34,8 @@ def sparse_arguments(op: OpInfo, layout: torch.layout) -> list[Arguments]:
     torch.manual_seed(SEED)
     try:
         return [
-            Arguments.of(sample) for sample in op.sample_inputs_sparse(layout, "cpu", torch.float32)
+            Arguments.of(sample, op)
+            for sample in op.sample_inputs_sparse(layout, "cpu", torch.float32)
         ]
     except (NotImplementedError, unittest.SkipTest):
         return [Arguments(args=(to_layout(matrix(), layout),), kwargs={})]

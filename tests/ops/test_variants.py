@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch.utils._pytree import tree_map_only
 
 from ops.calls import Arguments, check_call, outcome_of
 from ops.catalogue import op_cases, samples_of
-from ops.exceptions import RANDOM, UNINITIALISED
+from ops.exceptions import RANDOM, SLACK_ULPS, UNINITIALISED
 from ops.under_test import Placement
 
 # The dtypes that take different paths: 4-byte floats, Trainium's own, 8-byte integers.
@@ -34,7 +35,13 @@ def check_samples(
         if number == MAX_SAMPLES:
             break
         try:
-            check_call(function, Arguments.of(sample), values=compares_values(op), **options)
+            check_call(
+                function,
+                Arguments.of(sample, op),
+                values=compares_values(op),
+                **options,
+                slack_ulps=SLACK_ULPS.get(op.name, 0.0),
+            )
         except AssertionError as error:
             error.add_note(f"sample {number}: {sample.summary()}")
             raise
@@ -84,9 +91,11 @@ def test_noncontiguous_inputs_give_the_cpus_result(op, dtype):
     for number, sample in enumerate(samples_of(op, dtype)):
         if number == MAX_SAMPLES:
             break
-        given = Arguments.of(sample.noncontiguous())
+        given = Arguments.of(sample.noncontiguous(), op)
         try:
-            check_call(op.op, given, values=compares_values(op))
+            check_call(
+                op.op, given, values=compares_values(op), slack_ulps=SLACK_ULPS.get(op.name, 0.0)
+            )
         except AssertionError as error:
             error.add_note(f"sample {number}, not contiguous: {sample.summary()}")
             raise
@@ -129,7 +138,7 @@ def test_out_tensors_of_any_form_end_as_on_the_cpu(op, dtype, make_out):
     for number, sample in enumerate(samples_of(op, dtype)):
         if number == MAX_SAMPLES:
             break
-        given = Arguments.of(sample)
+        given = Arguments.of(sample, op)
         if "out" in given.kwargs:
             continue
         result = outcome_of(op.op, given.placed(Placement("cpu")))
@@ -137,9 +146,11 @@ def test_out_tensors_of_any_form_end_as_on_the_cpu(op, dtype, make_out):
             continue
         out = tree_map_only(Tensor, lambda t: make_out(t.detach()), result.value)
         out = tuple(out) if isinstance(out, list | tuple) else out
-        with_out = Arguments(args=given.args, kwargs={**given.kwargs, "out": out})
+        with_out = dataclasses.replace(given, kwargs={**given.kwargs, "out": out})
         try:
-            check_call(op.op, with_out, values=compares_values(op))
+            check_call(
+                op.op, with_out, values=compares_values(op), slack_ulps=SLACK_ULPS.get(op.name, 0.0)
+            )
         except AssertionError as error:
             error.add_note(f"sample {number}, out {make_out.__name__}: {sample.summary()}")
             raise
