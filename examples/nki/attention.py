@@ -29,14 +29,10 @@ def attention(q_t, k_t, v, scale=1.0):
                 nl.ndarray((Q_TILE, 1), nl.float32) for _ in range(5)
             )
             nisa.tensor_reduce(highest, nl.maximum, scores, axis=1)
-            nisa.tensor_scalar(
-                new_peak, highest, nl.multiply, scale, op1=nl.maximum, operand1=peak
-            )
+            nisa.tensor_scalar(new_peak, highest, nl.multiply, scale, op1=nl.maximum, operand1=peak)
             nisa.tensor_scalar(minus, new_peak, nl.multiply, -1.0)
             weights = nl.ndarray((Q_TILE, K_TILE), v.dtype)
-            nisa.activation_reduce(
-                weights, nl.exp, scores, nl.add, sums, bias=minus, scale=scale
-            )
+            nisa.activation_reduce(weights, nl.exp, scores, nl.add, sums, bias=minus, scale=scale)
             nisa.activation(shrink, nl.exp, peak, bias=minus)
             nisa.scalar_tensor_tensor(total, total, nl.multiply, shrink, nl.add, sums)
             part = nl.ndarray((Q_TILE, head_dim), nl.float32, buffer=nl.psum)

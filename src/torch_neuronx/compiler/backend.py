@@ -1,4 +1,4 @@
-"""The Dynamo backend "neuron": Dynamo, AOTAutograd, Inductor's C++ on host aliases of device memory.
+"""The Dynamo backend "neuron": AOTAutograd, then Inductor's C++ on aliases of device memory.
 
 The graph is captured on neuron tensors and compiled for the CPU that computes their values; nothing
 is copied between devices. Options are in `options`, running a compiled graph in `executable`.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-import torch
 from torch.fx import GraphModule
 
 from torch_neuronx.compiler.options import inductor_patches

@@ -33,6 +33,7 @@ class Executable:
         self._name = name
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
+        """Run on neuron tensors; results are neuron tensors unless the graph moved them."""
         results = _C._run_on_host(self._host_call, inputs, self._device_index, self._name)
         for index in self._cpu_outputs:
             if isinstance(results[index], torch.Tensor):

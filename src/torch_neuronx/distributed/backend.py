@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -58,7 +58,7 @@ class NeuronProcessGroup(dist.ProcessGroup):
     """
 
     def __init__(self, gloo: dist.ProcessGroupGloo, rank: int, size: int) -> None:
-        super().__init__(rank, size)
+        super().__init__(rank, size)  # type: ignore[call-arg, arg-type]  # the stub lacks this one
         self._gloo = gloo
         self._rank = rank
         self._size = size
@@ -72,7 +72,7 @@ class NeuronProcessGroup(dist.ProcessGroup):
         return self._rank
 
     @property
-    def group_name(self) -> str:
+    def group_name(self) -> str:  # type: ignore[override]
         """The name that functional collectives find the group by."""
         return dist.distributed_c10d._world.pg_names[self]
 
@@ -80,9 +80,11 @@ class NeuronProcessGroup(dist.ProcessGroup):
         """Always "neuron"."""
         return "neuron"
 
-    def barrier(self, opts: dist.BarrierOptions | None = None) -> dist.Work:
+    def barrier(  # type: ignore[override]
+        self, opts: dist.BarrierOptions | None = None
+    ) -> dist.Work:
         """Wait for every process."""
-        self._gloo.barrier(opts or dist.BarrierOptions()).wait()
+        cast(Any, self._gloo).barrier(opts or dist.BarrierOptions()).wait()
         return _finished([])
 
     def _run(self, name: str, arguments: tuple[Any, ...]) -> dist.Work:
@@ -108,7 +110,8 @@ class NeuronProcessGroup(dist.ProcessGroup):
 def _finished(result: Any) -> dist.Work:
     future: Future[Any] = Future()
     future.set_result(result)
-    return torch._C._distributed_c10d._create_work_from_future(future)
+    c10d: Any = torch._C._distributed_c10d
+    return cast(dist.Work, c10d._create_work_from_future(future))
 
 
 def _collective(name: str, gloo_name: str) -> Callable[..., dist.Work]:
@@ -142,7 +145,7 @@ for _name, _gloo_name in _PAIRWISE.items():
     setattr(NeuronProcessGroup, _name, _pairwise(_name, _gloo_name))
 
 
-def _create(store: dist.Store, rank: int, size: int, timeout: timedelta) -> NeuronProcessGroup:
+def _create(store: Any, rank: int, size: int, timeout: timedelta) -> NeuronProcessGroup:
     return NeuronProcessGroup(dist.ProcessGroupGloo(store, rank, size, timeout), rank, size)
 
 
