@@ -14,4 +14,4 @@ void add_host(pybind11::module_& m);
 // Takes the GIL.
 std::string current_python_line();
 
-} // namespace neuron::bindings
+}  // namespace neuron::bindings

@@ -38,8 +38,8 @@ void configure(
 }
 
 int64_t native_handle(int64_t stream_id, int device, bool drain) {
-  auto& queue = queue_of(
-      c10::Stream(c10::Stream::UNSAFE, device_at(device), stream_id));
+  auto& queue =
+      queue_of(c10::Stream(c10::Stream::UNSAFE, device_at(device), stream_id));
   if (drain) {
     py::gil_scoped_release no_gil;
     with_torch_errors([&] { queue.wait_idle(); });
@@ -59,7 +59,7 @@ void take_python_back(void* saved) {
   }
 }
 
-} // namespace
+}  // namespace
 
 std::string current_python_line() {
   if (!Py_IsInitialized()) {
@@ -71,13 +71,13 @@ std::string current_python_line() {
     return {};
   }
   auto* code = PyFrame_GetCode(frame);
-  const auto file = py::str(
-      reinterpret_cast<PyObject*>(code->co_filename)).cast<std::string>();
-  const auto name = py::str(
-      reinterpret_cast<PyObject*>(code->co_name)).cast<std::string>();
+  const auto file = py::str(reinterpret_cast<PyObject*>(code->co_filename))
+                        .cast<std::string>();
+  const auto name =
+      py::str(reinterpret_cast<PyObject*>(code->co_name)).cast<std::string>();
   Py_DECREF(code);
   return file + ":" + std::to_string(PyFrame_GetLineNumber(frame)) + " in " +
-      name;
+         name;
 }
 
 void add_device(py::module_& m) {
@@ -92,15 +92,14 @@ void add_device(py::module_& m) {
     return with_torch_errors([&] { return runtime::exchange_device(device); });
   });
   m.def("_maybe_exchange_device", [](int device) {
-    return device < 0
-        ? runtime::current_device()
-        : with_torch_errors([&] { return runtime::exchange_device(device); });
+    return device < 0 ? runtime::current_device() : with_torch_errors([&] {
+      return runtime::exchange_device(device);
+    });
   });
   m.def("_synchronize", [](int device) {
     py::gil_scoped_release no_gil;
-    with_torch_errors([&] {
-      runtime::synchronize_device(checked_index(device_at(device)));
-    });
+    with_torch_errors(
+        [&] { runtime::synchronize_device(checked_index(device_at(device))); });
   });
   m.def("_is_in_bad_fork", &runtime::in_bad_fork);
   m.def("_is_used", &runtime::used);
@@ -110,10 +109,11 @@ void add_device(py::module_& m) {
   });
   m.def("_stream_native_handle", &native_handle);
   // torch.Event.elapsed_time refuses subclasses.
-  m.def("_event_elapsed_ms", [](const py::object& start, const py::object& end) {
-    return reinterpret_cast<THPEvent*>(start.ptr())
-        ->event.elapsedTime(reinterpret_cast<THPEvent*>(end.ptr())->event);
-  });
+  m.def(
+      "_event_elapsed_ms", [](const py::object& start, const py::object& end) {
+        return reinterpret_cast<THPEvent*>(start.ptr())
+            ->event.elapsedTime(reinterpret_cast<THPEvent*>(end.ptr())->event);
+      });
 }
 
-} // namespace neuron::bindings
+}  // namespace neuron::bindings

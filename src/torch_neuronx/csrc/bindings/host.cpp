@@ -44,8 +44,9 @@ py::list run_on_host(
   py::list out;
   for (const auto& item : py::reinterpret_borrow<py::sequence>(results)) {
     if (THPVariable_Check(item.ptr())) {
-      out.append(py::reinterpret_steal<py::object>(THPVariable_Wrap(
-          call.to_device(THPVariable_Unpack(item.ptr())))));
+      out.append(
+          py::reinterpret_steal<py::object>(THPVariable_Wrap(
+              call.to_device(THPVariable_Unpack(item.ptr())))));
     } else {
       out.append(item);
     }
@@ -53,10 +54,8 @@ py::list run_on_host(
   return out;
 }
 
-} // namespace
+}  // namespace
 
-void add_host(py::module_& m) {
-  m.def("_run_on_host", &run_on_host);
-}
+void add_host(py::module_& m) { m.def("_run_on_host", &run_on_host); }
 
-} // namespace neuron::bindings
+}  // namespace neuron::bindings

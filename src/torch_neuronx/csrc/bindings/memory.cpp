@@ -1,7 +1,7 @@
 // Memory statistics, limits, snapshots.
+#include "runtime/memory.h"
 #include "bindings/bindings.h"
 #include "c10/device.h"
-#include "runtime/memory.h"
 
 namespace neuron::bindings {
 namespace py = pybind11;
@@ -108,8 +108,8 @@ py::dict to_dict(const runtime::SegmentInfo& segment) {
     row["size"] = block.size;
     row["requested_size"] = block.requested_size;
     row["state"] = block.allocated
-        ? "active_allocated"
-        : (block.active ? "active_pending_free" : "inactive");
+                       ? "active_allocated"
+                       : (block.active ? "active_pending_free" : "inactive");
     row["frames"] = to_list(block.context);
     blocks.append(row);
     address += block.size;
@@ -163,7 +163,7 @@ py::dict memory_snapshot() {
   return out;
 }
 
-} // namespace
+}  // namespace
 
 void add_memory(py::module_& m) {
   m.def("_memory_stats", &memory_stats);
@@ -205,4 +205,4 @@ void add_memory(py::module_& m) {
       });
 }
 
-} // namespace neuron::bindings
+}  // namespace neuron::bindings

@@ -25,8 +25,9 @@ void set_dtype_reasons(const Rows& rows) {
 py::list fallback_rows() {
   py::list rows;
   for (const auto& row : fallbacks()) {
-    rows.append(py::make_tuple(
-        row.op, row.reason, row.count, row.python_line, row.exact_note));
+    rows.append(
+        py::make_tuple(
+            row.op, row.reason, row.count, row.python_line, row.exact_note));
   }
   return rows;
 }
@@ -35,21 +36,22 @@ py::tuple recorder_stop() {
   py::list rows;
   const auto stopped = runtime::recorder::stop();
   for (const auto& record : stopped.records) {
-    rows.append(py::make_tuple(
-        runtime::op_name(record.op),
-        record.queue,
-        record.device,
-        record.submit_ns,
-        record.start_ns,
-        record.end_ns,
-        record.frame >= 0
-            ? stopped.frames.at(static_cast<size_t>(record.frame))
-            : std::string()));
+    rows.append(
+        py::make_tuple(
+            runtime::op_name(record.op),
+            record.queue,
+            record.device,
+            record.submit_ns,
+            record.start_ns,
+            record.end_ns,
+            record.frame >= 0
+                ? stopped.frames.at(static_cast<size_t>(record.frame))
+                : std::string()));
   }
   return py::make_tuple(rows, stopped.dropped);
 }
 
-} // namespace
+}  // namespace
 
 void add_tracking(py::module_& m) {
   set_python_line_hook(&current_python_line);
@@ -69,4 +71,4 @@ void add_tracking(py::module_& m) {
   m.def("_recorder_stop", &recorder_stop);
 }
 
-} // namespace neuron::bindings
+}  // namespace neuron::bindings

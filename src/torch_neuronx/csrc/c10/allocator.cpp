@@ -14,7 +14,8 @@ namespace {
 thread_local int scope_device = -1;
 
 void report(void* data, int64_t nbytes, int device) {
-  auto* info = c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE);
+  auto* info =
+      c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE);
   if (C10_UNLIKELY(info != nullptr)) {
     const auto stats = runtime::memory_stats(device);
     c10::reportMemoryUsageToProfiler(
@@ -32,8 +33,8 @@ void release_block(void* context) {
     return;
   }
   if (C10_UNLIKELY(
-          c10::ThreadLocalDebugInfo::get(
-              c10::DebugInfoKind::PROFILER_STATE) != nullptr)) {
+          c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE) !=
+          nullptr)) {
     report(
         nullptr,
         -static_cast<int64_t>(runtime::block_size(block)),
@@ -59,14 +60,12 @@ class DeviceAllocator final : public c10::DeviceAllocator {
     return allocate_on(runtime::current_device(), nbytes);
   }
 
-  void copy_data(void* dest, const void* src, std::size_t count)
-      const override {
+  void copy_data(
+      void* dest, const void* src, std::size_t count) const override {
     default_copy_data(dest, src, count);
   }
 
-  bool initialized() override {
-    return runtime::configured();
-  }
+  bool initialized() override { return runtime::configured(); }
 
   void emptyCache(c10::MempoolId_t) override {
     with_torch_errors([] {
@@ -151,12 +150,10 @@ class ScopedHostAllocator final : public c10::Allocator {
     });
   }
 
-  c10::DeleterFnPtr raw_deleter() const override {
-    return &release_raw;
-  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release_raw; }
 
-  void copy_data(void* dest, const void* src, std::size_t count)
-      const override {
+  void copy_data(
+      void* dest, const void* src, std::size_t count) const override {
     default_copy_data(dest, src, count);
   }
 };
@@ -182,20 +179,16 @@ const bool registered = [] {
   return true;
 }();
 
-} // namespace
+}  // namespace
 
-c10::Allocator* device_allocator() {
-  return &the_device_allocator();
-}
+c10::Allocator* device_allocator() { return &the_device_allocator(); }
 
-c10::Allocator* scoped_host_allocator() {
-  return &the_host_allocator();
-}
+c10::Allocator* scoped_host_allocator() { return &the_host_allocator(); }
 
 c10::DataPtr allocate_on(int device, size_t nbytes) {
   return with_torch_errors([&] {
-    const auto memory = runtime::allocate(
-        device, nbytes, runtime::current_queue(device).id());
+    const auto memory =
+        runtime::allocate(device, nbytes, runtime::current_queue(device).id());
     report(memory.data, static_cast<int64_t>(nbytes), device);
     return c10::DataPtr(
         memory.data, memory.block, &release_block, device_at(device));
@@ -206,9 +199,7 @@ HostScope::HostScope(int device) noexcept : previous_(scope_device) {
   scope_device = device;
 }
 
-HostScope::~HostScope() {
-  scope_device = previous_;
-}
+HostScope::~HostScope() { scope_device = previous_; }
 
 c10::DataPtr adopt(c10::DataPtr host, size_t nbytes, int device) {
   void* data = host.get();
@@ -223,8 +214,7 @@ c10::DataPtr adopt(c10::DataPtr host, size_t nbytes, int device) {
   }
   // Memory that the kernel got elsewhere stays with whoever owns it.
   const auto deleter = host.get_deleter();
-  return c10::DataPtr(
-      data, host.release_context(), deleter, device_at(device));
+  return c10::DataPtr(data, host.release_context(), deleter, device_at(device));
 }
 
-} // namespace neuron
+}  // namespace neuron

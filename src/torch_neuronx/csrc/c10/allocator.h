@@ -33,4 +33,4 @@ c10::DataPtr adopt(c10::DataPtr host, size_t nbytes, int device);
 // The allocator that host aliases resize with.
 c10::Allocator* scoped_host_allocator();
 
-} // namespace neuron
+}  // namespace neuron

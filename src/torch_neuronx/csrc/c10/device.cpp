@@ -8,10 +8,7 @@ namespace neuron {
 
 int checked_index(c10::Device device) {
   TORCH_CHECK(
-      device.type() == kNeuron,
-      "Expected a neuron device, got ",
-      device,
-      ".");
+      device.type() == kNeuron, "Expected a neuron device, got ", device, ".");
   const int index =
       device.has_index() ? device.index() : runtime::current_device();
   if (index < 0 || index >= runtime::device_count()) {
@@ -54,4 +51,4 @@ void rethrow_as_torch() {
   throw;
 }
 
-} // namespace neuron
+}  // namespace neuron

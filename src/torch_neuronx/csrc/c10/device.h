@@ -40,4 +40,4 @@ auto with_torch_errors(F&& call) -> decltype(call()) {
   }
 }
 
-} // namespace neuron
+}  // namespace neuron

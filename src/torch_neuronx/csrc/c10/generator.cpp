@@ -19,8 +19,8 @@ struct NeuronGenerator::State {
 
 namespace {
 constexpr int64_t kStateBytes = 2 * sizeof(uint64_t);
-constexpr uint64_t kBlock = 4; // numbers that one Philox round yields
-} // namespace
+constexpr uint64_t kBlock = 4;  // numbers that one Philox round yields
+}  // namespace
 
 NeuronGenerator::NeuronGenerator(int device)
     : c10::GeneratorImpl(
@@ -28,9 +28,7 @@ NeuronGenerator::NeuronGenerator(int device)
           c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
       state_(std::make_shared<State>()) {}
 
-c10::DeviceType NeuronGenerator::device_type() {
-  return kNeuron;
-}
+c10::DeviceType NeuronGenerator::device_type() { return kNeuron; }
 
 void NeuronGenerator::set_current_seed(uint64_t seed) {
   state_->seed = seed;
@@ -48,13 +46,9 @@ void NeuronGenerator::set_offset(uint64_t offset) {
   state_->offset = offset;
 }
 
-uint64_t NeuronGenerator::get_offset() const {
-  return state_->offset;
-}
+uint64_t NeuronGenerator::get_offset() const { return state_->offset; }
 
-uint64_t NeuronGenerator::current_seed() const {
-  return state_->seed;
-}
+uint64_t NeuronGenerator::current_seed() const { return state_->seed; }
 
 uint64_t NeuronGenerator::seed() {
   const auto random = c10::detail::getNonDeterministicRandom();
@@ -110,13 +104,12 @@ NeuronGenerator* NeuronGenerator::clone_impl() const {
 }
 
 PhiloxRange reserve_random(
-    const std::optional<at::Generator>& generator,
-    int device,
-    uint64_t draws) {
+    const std::optional<at::Generator>& generator, int device, uint64_t draws) {
   const auto& chosen = generator.has_value() && generator->defined()
-      ? *generator
-      : default_generator(device);
-  auto* philox = dynamic_cast<NeuronGenerator*>(chosen.unsafeGetGeneratorImpl());
+                           ? *generator
+                           : default_generator(device);
+  auto* philox =
+      dynamic_cast<NeuronGenerator*>(chosen.unsafeGetGeneratorImpl());
   TORCH_CHECK(
       philox != nullptr,
       "Expected a 'neuron' device type for generator but found '",
@@ -147,4 +140,4 @@ const at::Generator& default_generator(int device) {
   return (*generators)[static_cast<size_t>(index)];
 }
 
-} // namespace neuron
+}  // namespace neuron

@@ -39,19 +39,15 @@ class NeuronGenerator final : public c10::GeneratorImpl {
   struct State;
   std::shared_ptr<State> state_;
   friend PhiloxRange reserve_random(
-      const std::optional<at::Generator>&,
-      int,
-      uint64_t);
+      const std::optional<at::Generator>&, int, uint64_t);
 };
 
 // Takes enough of the sequence for `draws` 32-bit numbers from `generator`,
 // or from the default one of `device`.
 PhiloxRange reserve_random(
-    const std::optional<at::Generator>& generator,
-    int device,
-    uint64_t draws);
+    const std::optional<at::Generator>& generator, int device, uint64_t draws);
 
 const at::Generator& default_generator(int device);
 at::Generator new_generator(int device);
 
-} // namespace neuron
+}  // namespace neuron

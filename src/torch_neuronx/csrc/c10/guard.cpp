@@ -17,20 +17,15 @@ runtime::Event* as_event(void* event) {
 
 class NeuronGuard final : public c10::impl::DeviceGuardImplInterface {
  public:
-  c10::DeviceType type() const override {
-    return kNeuron;
-  }
+  c10::DeviceType type() const override { return kNeuron; }
 
   c10::Device exchangeDevice(c10::Device device) const override {
     TORCH_CHECK(device.type() == kNeuron, "Expected neuron, got ", device);
-    return with_torch_errors([&] {
-      return device_at(runtime::exchange_device(device.index()));
-    });
+    return with_torch_errors(
+        [&] { return device_at(runtime::exchange_device(device.index())); });
   }
 
-  c10::Device getDevice() const override {
-    return current_device();
-  }
+  c10::Device getDevice() const override { return current_device(); }
 
   void setDevice(c10::Device device) const override {
     TORCH_CHECK(device.type() == kNeuron, "Expected neuron, got ", device);
@@ -51,10 +46,11 @@ class NeuronGuard final : public c10::impl::DeviceGuardImplInterface {
     return stream_of(runtime::default_queue(checked_index(device)));
   }
 
-  c10::Stream getStreamFromGlobalPool(c10::Device device, bool high_priority)
-      const override {
+  c10::Stream getStreamFromGlobalPool(
+      c10::Device device, bool high_priority) const override {
     return stream_of(
-        runtime::queue_from_pool(checked_index(device), high_priority ? -1 : 0));
+        runtime::queue_from_pool(
+            checked_index(device), high_priority ? -1 : 0));
   }
 
   c10::Stream getNewStream(c10::Device device, int priority) const override {
@@ -77,8 +73,8 @@ class NeuronGuard final : public c10::impl::DeviceGuardImplInterface {
     return &queue;
   }
 
-  void destroyEvent(void* event, const c10::DeviceIndex) const noexcept
-      override {
+  void destroyEvent(
+      void* event, const c10::DeviceIndex) const noexcept override {
     delete as_event(event);
   }
 
@@ -121,9 +117,7 @@ class NeuronGuard final : public c10::impl::DeviceGuardImplInterface {
     with_torch_errors([&] { queue_of(stream).wait_idle(); });
   }
 
-  bool isStreamCapturing(const c10::Stream&) const override {
-    return false;
-  }
+  bool isStreamCapturing(const c10::Stream&) const override { return false; }
 
   void synchronizeEvent(void* event) const override {
     if (event != nullptr) {
@@ -132,20 +126,18 @@ class NeuronGuard final : public c10::impl::DeviceGuardImplInterface {
   }
 
   void synchronizeDevice(const c10::DeviceIndex index) const override {
-    with_torch_errors([&] {
-      runtime::synchronize_device(checked_index(device_at(index)));
-    });
+    with_torch_errors(
+        [&] { runtime::synchronize_device(checked_index(device_at(index))); });
   }
 
   void recordDataPtrOnStream(
-      const c10::DataPtr& data,
-      const c10::Stream& stream) const override {
+      const c10::DataPtr& data, const c10::Stream& stream) const override {
     static_cast<c10::DeviceAllocator*>(c10::GetAllocator(kNeuron))
         ->recordStream(data, stream);
   }
 
-  double elapsedTime(void* start, void* end, const c10::DeviceIndex)
-      const override {
+  double elapsedTime(
+      void* start, void* end, const c10::DeviceIndex) const override {
     TORCH_CHECK(
         start != nullptr && end != nullptr,
         "elapsed_time needs two recorded events; ",
@@ -164,5 +156,5 @@ const bool registered = [] {
   return true;
 }();
 
-} // namespace
-} // namespace neuron
+}  // namespace
+}  // namespace neuron

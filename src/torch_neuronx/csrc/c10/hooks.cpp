@@ -14,13 +14,9 @@ namespace {
 
 class NeuronHooks final : public at::PrivateUse1HooksInterface {
  public:
-  bool isBuilt() const override {
-    return true;
-  }
+  bool isBuilt() const override { return true; }
 
-  bool isAvailable() const override {
-    return runtime::device_count() > 0;
-  }
+  bool isAvailable() const override { return runtime::device_count() > 0; }
 
   bool hasPrimaryContext(c10::DeviceIndex index) const override {
     return index < runtime::device_count() && runtime::used();
@@ -49,9 +45,7 @@ class NeuronHooks final : public at::PrivateUse1HooksInterface {
     return index < 0 ? getCurrentDevice() : exchangeDevice(index);
   }
 
-  bool isPinnedPtr(const void* data) const override {
-    return is_pinned(data);
-  }
+  bool isPinnedPtr(const void* data) const override { return is_pinned(data); }
 
   c10::Allocator* getPinnedMemoryAllocator() const override {
     return pinned_allocator();
@@ -73,12 +67,11 @@ class NeuronHooks final : public at::PrivateUse1HooksInterface {
   }
 
   at::Generator getNewGenerator(c10::DeviceIndex index) const override {
-    return new_generator(
-        checked_index(c10::Device(kNeuron, index)));
+    return new_generator(checked_index(c10::Device(kNeuron, index)));
   }
 
-  void resizePrivateUse1Bytes(const c10::Storage& storage, size_t nbytes)
-      const override {
+  void resizePrivateUse1Bytes(
+      const c10::Storage& storage, size_t nbytes) const override {
     resize_storage(storage.unsafeGetStorageImpl(), nbytes);
   }
 };
@@ -88,5 +81,5 @@ const bool registered = [] {
   return true;
 }();
 
-} // namespace
-} // namespace neuron
+}  // namespace
+}  // namespace neuron

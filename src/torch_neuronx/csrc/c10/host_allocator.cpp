@@ -47,16 +47,13 @@ class PinnedAllocator final : public at::HostAllocator {
     live_[reinterpret_cast<uintptr_t>(block->data)] = block;
     allocated_ += static_cast<int64_t>(rounded);
     peak_ = std::max(peak_, allocated_);
-    return {
-        block->data, block, &deleter, c10::Device(c10::DeviceType::CPU)};
+    return {block->data, block, &deleter, c10::Device(c10::DeviceType::CPU)};
   }
 
-  c10::DeleterFnPtr raw_deleter() const override {
-    return &deleter;
-  }
+  c10::DeleterFnPtr raw_deleter() const override { return &deleter; }
 
-  void copy_data(void* dest, const void* src, std::size_t count)
-      const override {
+  void copy_data(
+      void* dest, const void* src, std::size_t count) const override {
     default_copy_data(dest, src, count);
   }
 
@@ -177,14 +174,10 @@ const bool registered = [] {
   return true;
 }();
 
-} // namespace
+}  // namespace
 
-c10::Allocator* pinned_allocator() {
-  return &allocator();
-}
+c10::Allocator* pinned_allocator() { return &allocator(); }
 
-bool is_pinned(const void* data) {
-  return allocator().owns(data);
-}
+bool is_pinned(const void* data) { return allocator().owns(data); }
 
-} // namespace neuron
+}  // namespace neuron

@@ -10,4 +10,4 @@ namespace neuron {
 c10::Allocator* pinned_allocator();
 bool is_pinned(const void* data);
 
-} // namespace neuron
+}  // namespace neuron

@@ -51,7 +51,7 @@ runtime::Block* take_shared(void* data) {
   return block;
 }
 
-} // namespace
+}  // namespace
 
 void file(void* data, runtime::Block* block) {
   list().push_back({data, block});
@@ -79,9 +79,7 @@ void release(void* data) noexcept {
   all.freed_early.insert(data);
 }
 
-size_t mark() noexcept {
-  return list().size();
-}
+size_t mark() noexcept { return list().size(); }
 
 void leave(size_t mark) noexcept {
   auto& entries = list();
@@ -102,4 +100,4 @@ void leave(size_t mark) noexcept {
   all.size.store(all.blocks.size(), std::memory_order_release);
 }
 
-} // namespace neuron::scratch
+}  // namespace neuron::scratch

@@ -26,4 +26,4 @@ void release(void* data) noexcept;
 size_t mark() noexcept;
 void leave(size_t mark) noexcept;
 
-} // namespace neuron::scratch
+}  // namespace neuron::scratch

@@ -10,13 +10,11 @@ namespace neuron {
 namespace {
 
 c10::intrusive_ptr<c10::StorageImpl> make_alias(
-    c10::StorageImpl* storage,
-    const void* data) {
+    c10::StorageImpl* storage, const void* data) {
   return c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(),
       storage->nbytes(),
-      c10::DataPtr(
-          const_cast<void*>(data), c10::Device(c10::DeviceType::CPU)),
+      c10::DataPtr(const_cast<void*>(data), c10::Device(c10::DeviceType::CPU)),
       scoped_host_allocator(),
       storage->resizable());
 }
@@ -49,7 +47,7 @@ const bool registered = [] {
   return true;
 }();
 
-} // namespace
+}  // namespace
 
 NeuronStorage::~NeuronStorage() {
   if (auto* alias = alias_.load(std::memory_order_acquire)) {
@@ -57,8 +55,7 @@ NeuronStorage::~NeuronStorage() {
   }
 }
 
-c10::intrusive_ptr<c10::StorageImpl> NeuronStorage::host_alias(
-    bool for_write) {
+c10::intrusive_ptr<c10::StorageImpl> NeuronStorage::host_alias(bool for_write) {
   const void* memory = data_for(this, for_write);
   auto* alias = alias_.load(std::memory_order_acquire);
   if (C10_LIKELY(
@@ -84,8 +81,7 @@ c10::intrusive_ptr<c10::StorageImpl> NeuronStorage::host_alias(
 }
 
 c10::intrusive_ptr<c10::StorageImpl> host_alias(
-    c10::StorageImpl* storage,
-    bool for_write) {
+    c10::StorageImpl* storage, bool for_write) {
   if (C10_LIKELY(typeid(*storage) == typeid(NeuronStorage))) {
     return static_cast<NeuronStorage*>(storage)->host_alias(for_write);
   }
@@ -102,9 +98,7 @@ c10::intrusive_ptr<c10::StorageImpl> make_storage(int device, size_t nbytes) {
 }
 
 c10::intrusive_ptr<c10::StorageImpl> adopt_storage(
-    c10::intrusive_ptr<c10::StorageImpl> host,
-    int device,
-    bool only_holder) {
+    c10::intrusive_ptr<c10::StorageImpl> host, int device, bool only_holder) {
   const auto nbytes = host->nbytes();
   c10::DataPtr memory;
   if (only_holder) {
@@ -172,4 +166,4 @@ void follow_alias(
   storage->set_nbytes(nbytes);
 }
 
-} // namespace neuron
+}  // namespace neuron

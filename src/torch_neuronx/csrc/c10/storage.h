@@ -27,8 +27,7 @@ class NeuronStorage final : public c10::StorageImpl {
 // The same for any storage of this device; one that core made without us has
 // no memo, so its alias is fresh.
 c10::intrusive_ptr<c10::StorageImpl> host_alias(
-    c10::StorageImpl* storage,
-    bool for_write);
+    c10::StorageImpl* storage, bool for_write);
 
 // A resizable storage of `nbytes` fresh bytes on `device`.
 c10::intrusive_ptr<c10::StorageImpl> make_storage(int device, size_t nbytes);
@@ -36,9 +35,7 @@ c10::intrusive_ptr<c10::StorageImpl> make_storage(int device, size_t nbytes);
 // A device storage over the memory of a CPU one: taken out of it when the
 // caller is its only holder, else kept alive through it.
 c10::intrusive_ptr<c10::StorageImpl> adopt_storage(
-    c10::intrusive_ptr<c10::StorageImpl> host,
-    int device,
-    bool only_holder);
+    c10::intrusive_ptr<c10::StorageImpl> host, int device, bool only_holder);
 
 // storage.resize_(): fresh memory holding the old bytes that still fit.
 void resize_storage(c10::StorageImpl* storage, size_t nbytes);
@@ -50,4 +47,4 @@ void follow_alias(
     c10::StorageImpl* alias,
     const void* data_before);
 
-} // namespace neuron
+}  // namespace neuron

@@ -4,9 +4,9 @@
 
 #include <ATen/native/transformers/attention.h>
 #include <ATen/ops/_fused_sdp_choice.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward_ops.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_ops.h>
+#include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
 #include <cmath>
@@ -54,7 +54,7 @@ bool is_heads(const Tensor& tensor) {
        c10::DispatchKey::ZeroTensor});
   const auto keys = tensor.key_set();
   return keys.has(c10::DispatchKey::PrivateUse1) && !keys.has_any(lazy) &&
-      tensor.dim() == 4 && tensor.numel() > 0 && tensor.stride(3) == 1;
+         tensor.dim() == 4 && tensor.numel() > 0 && tensor.stride(3) == 1;
 }
 
 bool is_direct_attention(
@@ -81,8 +81,8 @@ bool is_direct_attention(
   }
   const auto kind = mask->scalar_type();
   return (kind == at::kBool || kind == dtype || kind == at::kFloat) &&
-      (mask->dim() == 2 || mask->dim() == 4) &&
-      mask->device() == query.device() && !mask->is_neg();
+         (mask->dim() == 2 || mask->dim() == 4) &&
+         mask->device() == query.device() && !mask->is_neg();
 }
 
 template <class Heads>
@@ -125,8 +125,8 @@ AttentionShape shape_of(
     shape.visible.last = 0;
   }
   if (mask.has_value() && mask->defined()) {
-    const auto full = mask->expand(
-        {shape.batch, shape.heads, shape.queries, shape.keys});
+    const auto full =
+        mask->expand({shape.batch, shape.heads, shape.queries, shape.keys});
     shape.mask.data = input(full);
     shape.mask.dtype = full.scalar_type();
     shape.mask.batch_stride = full.stride(0);
@@ -161,12 +161,13 @@ std::tuple<Tensor, Tensor> forward(
   }
   const auto shape = shape_of(query, key, value, is_causal, mask, scale);
   // Strides as the CPU's: those of the query.
-  auto result = shape.value_width == shape.width
-      ? at::empty_like(query)
-      : empty(
-            {shape.batch, shape.heads, shape.queries, shape.value_width},
-            query.scalar_type(),
-            query.device().index());
+  auto result =
+      shape.value_width == shape.width
+          ? at::empty_like(query)
+          : empty(
+                {shape.batch, shape.heads, shape.queries, shape.value_width},
+                query.scalar_type(),
+                query.device().index());
   auto log_sum_exp = empty(
       {shape.batch, shape.heads, shape.queries},
       at::kFloat,
@@ -244,9 +245,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
       TORCH_FN(backward));
 }
 
-} // namespace
-} // namespace neuron
+}  // namespace
+}  // namespace neuron
 
 namespace at::native {
 REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &neuron::choose)
-} // namespace at::native
+}  // namespace at::native

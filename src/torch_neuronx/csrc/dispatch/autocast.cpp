@@ -6,13 +6,10 @@
 namespace neuron {
 namespace {
 
-using namespace at; // the op lists name ATen's types unqualified
+using namespace at;  // the op lists name ATen's types unqualified
 
 Tensor binary_cross_entropy_banned(
-    const Tensor&,
-    const Tensor&,
-    const std::optional<Tensor>&,
-    int64_t) {
+    const Tensor&, const Tensor&, const std::optional<Tensor>&, int64_t) {
   TORCH_CHECK(
       false,
       "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are "
@@ -52,5 +49,5 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
       TORCH_FN(binary_cross_entropy_banned));
 }
 
-} // namespace
-} // namespace neuron
+}  // namespace
+}  // namespace neuron

@@ -22,8 +22,8 @@ bool holds_tensors(const IValue& value) {
     return true;
   }
   return kind == c10::TypeKind::OptionalType &&
-      type->castRaw<c10::OptionalType>()->getElementType()->kind() ==
-      c10::TypeKind::TensorType;
+         type->castRaw<c10::OptionalType>()->getElementType()->kind() ==
+             c10::TypeKind::TensorType;
 }
 
 // Replaces the tensors in a list, keeping its element type.
@@ -33,8 +33,7 @@ IValue map_tensors(const IValue& value, F&& change) {
   c10::impl::GenericList changed(list.elementType());
   changed.reserve(list.size());
   for (const auto& item : value.toListRef()) {
-    changed.push_back(
-        item.isTensor() ? IValue(change(item.toTensor())) : item);
+    changed.push_back(item.isTensor() ? IValue(change(item.toTensor())) : item);
   }
   return changed;
 }
@@ -81,12 +80,10 @@ struct Boxed {
   }
 };
 
-} // namespace
+}  // namespace
 
 void run_boxed(
-    const c10::OperatorHandle& op,
-    c10::DispatchKeySet,
-    Stack* stack) {
+    const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   auto& record = op_record(op);
   Boxed boxed{record, HostCall(record)};
   const size_t num_arguments = op.schema().arguments().size();
@@ -102,8 +99,8 @@ void run_boxed(
   }
   if (C10_UNLIKELY(record.generator >= 0)) {
     auto& value = (*stack)[first + static_cast<size_t>(record.generator)];
-    value = host_generator(
-        value.toOptional<at::Generator>(), boxed.call.device());
+    value =
+        host_generator(value.toOptional<at::Generator>(), boxed.call.device());
   }
   {
     HostCall::Scope scope(boxed.call);
@@ -136,4 +133,4 @@ TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_boxed>());
 }
 
-} // namespace neuron
+}  // namespace neuron

@@ -19,4 +19,4 @@ void run_boxed(
 // CPU's. Called once, after all kernels of ours are registered.
 void register_remaining_ops();
 
-} // namespace neuron
+}  // namespace neuron

@@ -34,26 +34,27 @@ struct Geometry {
 
 bool is_slow_on_cpu(at::ScalarType dtype) {
   return dtype == at::kHalf ||
-      (dtype == at::kBFloat16 &&
-       host_kernels::host_isa() < host_kernels::Isa::avx512_bf16);
+         (dtype == at::kBFloat16 &&
+          host_kernels::host_isa() < host_kernels::Isa::avx512_bf16);
 }
 
 bool takes(const Tensor& tensor, at::ScalarType dtype, int64_t dims) {
   return is_direct(tensor) && tensor.scalar_type() == dtype &&
-      tensor.dim() == dims && tensor.numel() > 0;
+         tensor.dim() == dims && tensor.numel() > 0;
 }
 
 bool is_own(const Tensor& images, const Tensor& weight, const Geometry& g) {
   const auto dims = images.dim();
   const auto spatial = static_cast<size_t>(dims - 2);
   return dims >= 3 && dims <= 5 && is_slow_on_cpu(images.scalar_type()) &&
-      takes(images, images.scalar_type(), dims) &&
-      takes(weight, images.scalar_type(), dims) && same_device(images, weight) &&
-      g.stride.size() == spatial && g.padding.size() == spatial &&
-      g.dilation.size() == spatial && g.groups > 0 &&
-      images.size(1) ==
-      (g.transposed ? weight.size(0) : weight.size(1) * g.groups) &&
-      weight.size(0) % g.groups == 0;
+         takes(images, images.scalar_type(), dims) &&
+         takes(weight, images.scalar_type(), dims) &&
+         same_device(images, weight) && g.stride.size() == spatial &&
+         g.padding.size() == spatial && g.dilation.size() == spatial &&
+         g.groups > 0 &&
+         images.size(1) ==
+             (g.transposed ? weight.size(0) : weight.size(1) * g.groups) &&
+         weight.size(0) % g.groups == 0;
 }
 
 // The last dims of a list, right-aligned in three.
@@ -63,9 +64,7 @@ void place(Spatial& to, at::IntArrayRef from) {
 
 // Sizes of the result; empty when there is none.
 std::vector<int64_t> result_sizes(
-    const Tensor& images,
-    const Tensor& weight,
-    const Geometry& g) {
+    const Tensor& images, const Tensor& weight, const Geometry& g) {
   std::vector<int64_t> sizes{
       images.size(0),
       g.transposed ? weight.size(1) * g.groups : weight.size(0)};
@@ -74,9 +73,9 @@ std::vector<int64_t> result_sizes(
     const auto reach = g.dilation[i] * (weight.size(d + 2) - 1) + 1;
     const auto size = images.size(d + 2);
     const auto out = g.transposed
-        ? (size - 1) * g.stride[i] - 2 * g.padding[i] + reach +
-            g.output_padding[i]
-        : (size + 2 * g.padding[i] - reach) / g.stride[i] + 1;
+                         ? (size - 1) * g.stride[i] - 2 * g.padding[i] + reach +
+                               g.output_padding[i]
+                         : (size + 2 * g.padding[i] - reach) / g.stride[i] + 1;
     if (out <= 0 || (!g.transposed && size + 2 * g.padding[i] < reach)) {
       return {};
     }
@@ -332,5 +331,5 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
       TORCH_FN(convolution_backward_overrideable));
 }
 
-} // namespace
-} // namespace neuron
+}  // namespace
+}  // namespace neuron

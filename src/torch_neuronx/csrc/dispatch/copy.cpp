@@ -21,10 +21,10 @@ bool is_neuron(const at::Tensor& tensor) {
 // Same dtype, order and shape, no pending conj or neg: bytes can be moved.
 bool is_plain(const at::Tensor& self, const at::Tensor& source) {
   return self.scalar_type() == source.scalar_type() &&
-      self.sizes() == source.sizes() && self.strides() == source.strides() &&
-      self.is_non_overlapping_and_dense() &&
-      self.is_conj() == source.is_conj() && self.is_neg() == source.is_neg() &&
-      is_dense(source) && is_dense(self);
+         self.sizes() == source.sizes() && self.strides() == source.strides() &&
+         self.is_non_overlapping_and_dense() &&
+         self.is_conj() == source.is_conj() &&
+         self.is_neg() == source.is_neg() && is_dense(source) && is_dense(self);
 }
 
 // The CPU's own copy of host aliases: casts, strides, conj and neg, overlap.
@@ -39,9 +39,8 @@ runtime::Queue& queue_for(const at::Tensor& self, const at::Tensor& source) {
     return runtime::current_queue(source.device().index());
   }
   if (is_neuron(source) && source.device() != self.device()) {
-    with_torch_errors([&] {
-      runtime::current_queue(source.device().index()).wait_idle();
-    });
+    with_torch_errors(
+        [&] { runtime::current_queue(source.device().index()).wait_idle(); });
   }
   return runtime::current_queue(self.device().index());
 }
@@ -60,7 +59,8 @@ void copy_slow(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   auto& queue = queue_for(self, source);
   // A pageable source may be freed or changed as soon as we return, and a CPU
   // result must be there when we do: only pinned memory copies late.
-  const bool may_defer = non_blocking && is_dense(self) && is_dense(source) &&
+  const bool may_defer =
+      non_blocking && is_dense(self) && is_dense(source) &&
       (is_neuron(self) ? (is_neuron(source) || source.is_pinned())
                        : self.is_pinned()) &&
       (!is_neuron(self) || !is_neuron(source) ||
@@ -82,9 +82,7 @@ void copy_slow(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
 }
 
 at::Tensor& copy_(
-    at::Tensor& self,
-    const at::Tensor& source,
-    bool non_blocking) {
+    at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   static auto& record = op_record("aten::copy_");
   // Moving bytes is no work for the chip's engines; casting them is.
   if (self.scalar_type() == source.scalar_type()) {
@@ -96,7 +94,8 @@ at::Tensor& copy_(
     return self;
   }
   TORCH_CHECK(
-      (is_neuron(self) || self.is_cpu()) && (is_neuron(source) || source.is_cpu()),
+      (is_neuron(self) || self.is_cpu()) &&
+          (is_neuron(source) || source.is_cpu()),
       "Copies go between neuron and cpu, got ",
       source.device(),
       " to ",
@@ -122,17 +121,14 @@ at::Tensor& copy_(
 }
 
 at::Tensor copy_from(
-    const at::Tensor& self,
-    const at::Tensor& destination,
-    bool non_blocking) {
+    const at::Tensor& self, const at::Tensor& destination, bool non_blocking) {
   at::Tensor to = destination;
   copy_(to, self, non_blocking);
   return to;
 }
 
 at::Tensor copy_from_and_resize(
-    const at::Tensor& self,
-    const at::Tensor& destination) {
+    const at::Tensor& self, const at::Tensor& destination) {
   at::Tensor to = destination;
   to.resize_(self.sizes());
   copy_(to, self, /*non_blocking=*/false);
@@ -171,7 +167,7 @@ TORCH_LIBRARY_IMPL(aten, Negative, m) {
   m.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough());
 }
 
-} // namespace
+}  // namespace
 
 void copy_bytes(char* to, const char* from, size_t nbytes) {
   constexpr size_t grain = size_t{1} << 20;
@@ -185,4 +181,4 @@ void copy_bytes(char* to, const char* from, size_t nbytes) {
       });
 }
 
-} // namespace neuron
+}  // namespace neuron

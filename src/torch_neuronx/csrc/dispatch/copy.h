@@ -8,4 +8,4 @@ namespace neuron {
 // memcpy on all threads.
 void copy_bytes(char* to, const char* from, size_t nbytes);
 
-} // namespace neuron
+}  // namespace neuron

@@ -21,7 +21,7 @@ inline bool is_direct(const at::Tensor& tensor) {
   const auto* impl = tensor.unsafeGetTensorImpl();
   const auto keys = impl->key_set();
   return keys.has(c10::DispatchKey::PrivateUse1) && !keys.has_any(lazy) &&
-      impl->is_contiguous();
+         impl->is_contiguous();
 }
 
 inline bool same_device(const at::Tensor& a, const at::Tensor& b) {
@@ -38,13 +38,13 @@ inline void* output(const at::Tensor& tensor) {
 
 inline bool same_storage(const at::Tensor& a, const at::Tensor& b) {
   return a.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() ==
-      b.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+         b.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
 // Writing `out` elementwise from `in` is safe: not shared, or the same bytes.
 inline bool may_write(const at::Tensor& out, const at::Tensor& in) {
   return !same_storage(out, in) ||
-      (input(out) == input(in) && out.nbytes() == in.nbytes());
+         (input(out) == input(in) && out.nbytes() == in.nbytes());
 }
 
 // A fresh contiguous tensor of the sizes and device of `like`.
@@ -73,10 +73,7 @@ OpRecord& record_of() {
 
 // Notes the op, then runs `work` in the order of the device's current queue.
 template <class F>
-void launch_on(
-    const OpRecord& record,
-    const at::Tensor& tensor,
-    F&& work) {
+void launch_on(const OpRecord& record, const at::Tensor& tensor, F&& work) {
   note(record, tensor.scalar_type());
   with_torch_errors([&] {
     runtime::launch(
@@ -86,4 +83,4 @@ void launch_on(
   });
 }
 
-} // namespace neuron
+}  // namespace neuron

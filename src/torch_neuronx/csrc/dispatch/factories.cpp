@@ -14,8 +14,7 @@ namespace neuron {
 namespace {
 
 void check_options(
-    std::optional<at::Layout> layout,
-    std::optional<bool> pin_memory) {
+    std::optional<at::Layout> layout, std::optional<bool> pin_memory) {
   TORCH_CHECK(
       layout.value_or(at::kStrided) == at::kStrided,
       "empty on neuron makes strided tensors, got layout ",
@@ -48,8 +47,8 @@ at::Tensor empty_memory_format(
   check_options(layout, pin_memory);
   const auto type = dtype.value_or(at::get_default_dtype_as_scalartype());
   note_executed(record);
-  auto tensor = empty(
-      size, type, checked_index(device.value_or(c10::Device(kNeuron))));
+  auto tensor =
+      empty(size, type, checked_index(device.value_or(c10::Device(kNeuron))));
   const auto format = memory_format.value_or(at::MemoryFormat::Contiguous);
   if (C10_UNLIKELY(
           format != at::MemoryFormat::Contiguous &&
@@ -106,13 +105,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_efficientzerotensor", TORCH_FN(efficientzerotensor));
 }
 
-} // namespace
+}  // namespace
 
 at::Tensor make_tensor(
-    at::IntArrayRef size,
-    caffe2::TypeMeta dtype,
-    int device,
-    size_t nbytes) {
+    at::IntArrayRef size, caffe2::TypeMeta dtype, int device, size_t nbytes) {
   auto tensor = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(make_storage(device, nbytes)),
       c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
@@ -145,4 +141,4 @@ at::Tensor empty_strided(
   return tensor;
 }
 
-} // namespace neuron
+}  // namespace neuron

@@ -16,9 +16,6 @@ at::Tensor empty_strided(
 
 // The same when the caller has the byte count already.
 at::Tensor make_tensor(
-    at::IntArrayRef size,
-    caffe2::TypeMeta dtype,
-    int device,
-    size_t nbytes);
+    at::IntArrayRef size, caffe2::TypeMeta dtype, int device, size_t nbytes);
 
-} // namespace neuron
+}  // namespace neuron

@@ -28,8 +28,7 @@ const c10::DispatchKeySet& hidden_keys() {
 }
 
 at::Tensor make_host_tensor(
-    c10::intrusive_ptr<c10::StorageImpl> storage,
-    const at::Tensor& like) {
+    c10::intrusive_ptr<c10::StorageImpl> storage, const at::Tensor& like) {
   auto* from = like.unsafeGetTensorImpl();
   auto impl = c10::make_intrusive<c10::TensorImpl>(
       c10::Storage(std::move(storage)),
@@ -49,7 +48,7 @@ at::Tensor make_host_tensor(
   return at::Tensor(std::move(impl));
 }
 
-} // namespace
+}  // namespace
 
 bool is_dense(const at::Tensor& tensor) {
   constexpr c10::DispatchKeySet special(
@@ -91,7 +90,8 @@ at::Tensor HostCall::to_host(at::Tensor tensor, bool written) {
   }
   const auto device = tensor.device();
   if (C10_UNLIKELY(device.type() != kNeuron)) {
-    const bool passes = device.type() == c10::DeviceType::CPU &&
+    const bool passes =
+        device.type() == c10::DeviceType::CPU &&
         ((tensor.dim() == 0 && !written) || op_.takes_cpu_tensors);
     if (!passes) {
       cpu_seen_ = device;
@@ -167,7 +167,8 @@ void HostCall::finish() {
     if (!entry.written) {
       continue;
     }
-    if (C10_UNLIKELY(entry.data_before == nullptr && !is_dense(entry.original))) {
+    if (C10_UNLIKELY(
+            entry.data_before == nullptr && !is_dense(entry.original))) {
       finish_special(entry);
       continue;
     }
@@ -204,12 +205,11 @@ c10::Storage HostCall::storage_for(const at::Tensor& host) {
     }
   }
   const bool only_holder = storage.use_count() == 1;
-  c10::Storage taken(
-      adopt_storage(
-          c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(
-              storage.unsafeGetStorageImpl()),
-          device(),
-          only_holder));
+  c10::Storage taken(adopt_storage(
+      c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(
+          storage.unsafeGetStorageImpl()),
+      device(),
+      only_holder));
   adopted_.emplace_back(storage, taken);
   return taken;
 }
@@ -236,8 +236,7 @@ at::Tensor HostCall::wrap(const at::Tensor& host, c10::Storage storage) {
 }
 
 at::Tensor HostCall::to_device(at::Tensor result) {
-  if (!result.defined() ||
-      result.device().type() != c10::DeviceType::CPU) {
+  if (!result.defined() || result.device().type() != c10::DeviceType::CPU) {
     return result;
   }
   for (const auto& entry : entries_) {
@@ -254,4 +253,4 @@ at::Tensor HostCall::to_device(at::Tensor result) {
   return wrap(result, storage_for(result));
 }
 
-} // namespace neuron
+}  // namespace neuron

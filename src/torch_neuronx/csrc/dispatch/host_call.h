@@ -19,9 +19,7 @@ namespace neuron {
 class HostCall {
  public:
   explicit HostCall(const OpRecord& op) : op_(op), mark_(scratch::mark()) {}
-  ~HostCall() {
-    scratch::leave(mark_);
-  }
+  ~HostCall() { scratch::leave(mark_); }
   HostCall(const HostCall&) = delete;
   HostCall& operator=(const HostCall&) = delete;
 
@@ -41,9 +39,7 @@ class HostCall {
   // Names the device where no tensor does, and checks that all agree.
   void on_device(c10::Device device);
   // The op was asked for results on the CPU.
-  void results_on_cpu() {
-    results_on_cpu_ = true;
-  }
+  void results_on_cpu() { results_on_cpu_ = true; }
   int device() const {
     return device_ >= 0 ? device_ : runtime::current_device();
   }
@@ -58,7 +54,7 @@ class HostCall {
 
    private:
     const HostCall& call_;
-    int64_t start_ns_ = 0; // 0: not recorded
+    int64_t start_ns_ = 0;  // 0: not recorded
     uint64_t recording_ = 0;
     c10::impl::ExcludeDispatchKeyGuard exclude_;
     std::optional<HostScope> memory_;
@@ -95,4 +91,4 @@ class HostCall {
 // True for a tensor whose memory is one strided buffer.
 bool is_dense(const at::Tensor& tensor);
 
-} // namespace neuron
+}  // namespace neuron

@@ -3,8 +3,8 @@
 #include <ATen/NestedTensorImpl.h>
 #include <ATen/SparseCsrTensorImpl.h>
 #include <ATen/SparseTensorImpl.h>
-#include <ATen/ops/zeros.h>
 #include <ATen/ops/clone.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/quantized/QTensorImpl.h>
 #include <ATen/quantized/Quantizer.h>
 
@@ -62,9 +62,7 @@ at::Tensor make_csr(
 }
 
 at::Tensor make_nested(
-    const at::Tensor& like,
-    DispatchKey key,
-    c10::Storage storage) {
+    const at::Tensor& like, DispatchKey key, c10::Storage storage) {
   // Sizes, strides and offsets of a nested tensor live on the CPU.
   return at::detail::make_tensor<at::native::NestedTensorImpl>(
       std::move(storage),
@@ -92,18 +90,19 @@ at::QuantizerPtr owned(const at::QuantizerPtr& from, const at::Tensor& tensor) {
 }
 
 at::Tensor make_quantized(
-    const at::Tensor& like,
-    DispatchKey key,
-    c10::Storage storage) {
+    const at::Tensor& like, DispatchKey key, c10::Storage storage) {
   auto* from = static_cast<at::QTensorImpl*>(like.unsafeGetTensorImpl());
   auto tensor = at::detail::make_tensor<at::QTensorImpl>(
-      std::move(storage), DispatchKeySet(key), like.dtype(), owned(from->quantizer(), like));
+      std::move(storage),
+      DispatchKeySet(key),
+      like.dtype(),
+      owned(from->quantizer(), like));
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(
       like.sizes(), like.strides(), like.storage_offset());
   return tensor;
 }
 
-} // namespace
+}  // namespace
 
 at::Tensor HostCall::alias_special(const at::Tensor& tensor, bool written) {
   if (tensor._is_zerotensor()) {
@@ -126,8 +125,7 @@ at::Tensor HostCall::alias_special(const at::Tensor& tensor, bool written) {
         to_host(csr(tensor)->plain_indices(), written),
         to_host(csr(tensor)->values(), written));
   }
-  auto storage = host_alias(
-      tensor.storage().unsafeGetStorageImpl(), written);
+  auto storage = host_alias(tensor.storage().unsafeGetStorageImpl(), written);
   if (has(tensor, DispatchKey::Quantized)) {
     return make_quantized(tensor, DispatchKey::QuantizedCPU, storage);
   }
@@ -202,4 +200,4 @@ at::Tensor HostCall::wrap_special(const at::Tensor& host) {
       host, DispatchKey::NestedTensorPrivateUse1, storage_for(host));
 }
 
-} // namespace neuron
+}  // namespace neuron

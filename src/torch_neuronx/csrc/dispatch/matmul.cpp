@@ -33,18 +33,18 @@ bool takes(const Tensor& a, const Tensor& b, int64_t dims) {
   const auto k = a.size(dims - 1);
   const auto n = b.size(dims - 1);
   return b.size(dims - 2) == k && m > 0 && n > 0 && k > 0 && m <= most &&
-      n <= most && k <= most &&
-      (dims == 2 || (a.size(0) == b.size(0) && a.size(0) > 0));
+         n <= most && k <= most &&
+         (dims == 2 || (a.size(0) == b.size(0) && a.size(0) > 0));
 }
 
 bool is_output(const Tensor& out, const Tensor& a, const Tensor& b) {
   const auto dims = a.dim();
   return is_direct(out) && out.dim() == dims && same_device(out, a) &&
-      out.scalar_type() == a.scalar_type() &&
-      out.size(dims - 2) == a.size(dims - 2) &&
-      out.size(dims - 1) == b.size(dims - 1) &&
-      (dims == 2 || out.size(0) == a.size(0)) && !same_storage(out, a) &&
-      !same_storage(out, b);
+         out.scalar_type() == a.scalar_type() &&
+         out.size(dims - 2) == a.size(dims - 2) &&
+         out.size(dims - 1) == b.size(dims - 1) &&
+         (dims == 2 || out.size(0) == a.size(0)) && !same_storage(out, a) &&
+         !same_storage(out, b);
 }
 
 // Broadcasts to the product's sizes, and is of its dtype.
@@ -59,7 +59,7 @@ bool is_addend(const Tensor& addend, const Tensor& a, const Tensor& b) {
     return dim < 0 || addend.size(dim) == size || addend.size(dim) == 1;
   };
   return fits(1, b.size(dims - 1)) && fits(2, a.size(dims - 2)) &&
-      (dims == 2 || fits(3, a.size(0)));
+         (dims == 2 || fits(3, a.size(0)));
 }
 
 bool is_real(const Scalar& number) {
@@ -69,8 +69,9 @@ bool is_real(const Scalar& number) {
 Tensor fresh(const Tensor& a, const Tensor& b) {
   const int device = a.device().index();
   return a.dim() == 2
-      ? empty({a.size(0), b.size(1)}, a.scalar_type(), device)
-      : empty({a.size(0), a.size(1), b.size(2)}, a.scalar_type(), device);
+             ? empty({a.size(0), b.size(1)}, a.scalar_type(), device)
+             : empty(
+                   {a.size(0), a.size(1), b.size(2)}, a.scalar_type(), device);
 }
 
 template <class Op, int64_t dims>
@@ -136,9 +137,8 @@ Tensor& sum_product_out(
   const auto separate = [&] {
     return addend.is_same(out) || !same_storage(addend, out);
   };
-  if (!takes(a, b, dims) || !is_addend(addend, a, b) ||
-      !is_output(out, a, b) || !separate() || !is_real(beta) ||
-      !is_real(alpha)) {
+  if (!takes(a, b, dims) || !is_addend(addend, a, b) || !is_output(out, a, b) ||
+      !separate() || !is_real(beta) || !is_real(alpha)) {
     return OnHost<Op>::run(addend, a, b, beta, alpha, out);
   }
   launch_matmul(
@@ -148,9 +148,7 @@ Tensor& sum_product_out(
 
 // Rows of a contiguous input against a weight of [out, in] features.
 bool linear_takes(
-    const Tensor& self,
-    const Tensor& weight,
-    const OptionalTensor& bias) {
+    const Tensor& self, const Tensor& weight, const OptionalTensor& bias) {
   constexpr int64_t most = std::numeric_limits<int>::max();
   if (!is_direct(self) || self.dim() < 2 || self.numel() == 0 ||
       !is_matrix(weight, 2) || weight.numel() == 0 ||
@@ -161,15 +159,13 @@ bool linear_takes(
     return false;
   }
   return !bias.has_value() || !bias->defined() ||
-      (is_direct(*bias) && bias->dim() == 1 &&
-       bias->size(0) == weight.size(0) && same_device(self, *bias) &&
-       bias->scalar_type() == self.scalar_type());
+         (is_direct(*bias) && bias->dim() == 1 &&
+          bias->size(0) == weight.size(0) && same_device(self, *bias) &&
+          bias->scalar_type() == self.scalar_type());
 }
 
 Tensor linear(
-    const Tensor& self,
-    const Tensor& weight,
-    const OptionalTensor& bias) {
+    const Tensor& self, const Tensor& weight, const OptionalTensor& bias) {
   if (!linear_takes(self, weight, bias)) {
     return at::native::linear(self, weight, bias);
   }
@@ -187,17 +183,15 @@ Tensor linear(
 
 bool needs_gradient(const Tensor& tensor) {
   return tensor.defined() &&
-      (tensor.requires_grad() || tensor._fw_grad(/*level=*/0).defined());
+         (tensor.requires_grad() || tensor._fw_grad(/*level=*/0).defined());
 }
 
 // With gradients, linear stays what it is on every device: a transpose and a
 // product, each with its derivatives.
 Tensor linear_autograd(
-    const Tensor& self,
-    const Tensor& weight,
-    const OptionalTensor& bias) {
+    const Tensor& self, const Tensor& weight, const OptionalTensor& bias) {
   const bool gradients = needs_gradient(self) || needs_gradient(weight) ||
-      (bias.has_value() && needs_gradient(*bias));
+                         (bias.has_value() && needs_gradient(*bias));
   if (gradients && (at::GradMode::is_enabled() ||
                     c10::AutogradState::get_tls_state().get_fw_grad_mode())) {
     return at::native::linear(self, weight, bias);
@@ -225,5 +219,5 @@ TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
   m.impl("linear", TORCH_FN(linear_autograd));
 }
 
-} // namespace
-} // namespace neuron
+}  // namespace
+}  // namespace neuron

@@ -32,4 +32,4 @@ void launch_linear(
     const at::Tensor& weight,
     const at::Tensor& bias);
 
-} // namespace neuron
+}  // namespace neuron

@@ -37,9 +37,7 @@ MatrixIn addend_of(const at::Tensor& addend, const at::Tensor& out) {
 }
 
 void launch_gemm(
-    const OpRecord& record,
-    const at::Tensor& out,
-    const GemmArgs& args) {
+    const OpRecord& record, const at::Tensor& out, const GemmArgs& args) {
   const bool fp32 = out.scalar_type() == at::kFloat;
   launch_on(record, out, [args, fp32] {
     if (fp32) {
@@ -50,7 +48,7 @@ void launch_gemm(
   });
 }
 
-} // namespace
+}  // namespace
 
 bool is_matrix(const at::Tensor& tensor, int64_t dims) {
   constexpr c10::DispatchKeySet lazy(
@@ -59,7 +57,7 @@ bool is_matrix(const at::Tensor& tensor, int64_t dims) {
        c10::DispatchKey::ZeroTensor});
   const auto keys = tensor.key_set();
   return keys.has(c10::DispatchKey::PrivateUse1) && !keys.has_any(lazy) &&
-      tensor.dim() == dims;
+         tensor.dim() == dims;
 }
 
 bool multiplies(c10::ScalarType dtype) {
@@ -120,4 +118,4 @@ void launch_linear(
   launch_gemm(record, out, args);
 }
 
-} // namespace neuron
+}  // namespace neuron

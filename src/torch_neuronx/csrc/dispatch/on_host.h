@@ -24,9 +24,7 @@ struct Argument {
   T value;
   Argument(HostCall&, T given, c10::ScalarType&)
       : value(std::forward<T>(given)) {}
-  T pass() {
-    return std::forward<T>(value);
-  }
+  T pass() { return std::forward<T>(value); }
 };
 
 inline at::Tensor cross(
@@ -45,9 +43,7 @@ struct Argument<const at::Tensor&> {
   at::Tensor value;
   Argument(HostCall& call, const at::Tensor& given, c10::ScalarType& dtype)
       : value(cross(call, given, false, dtype)) {}
-  const at::Tensor& pass() {
-    return value;
-  }
+  const at::Tensor& pass() { return value; }
 };
 
 template <>
@@ -55,9 +51,7 @@ struct Argument<at::Tensor&> {
   at::Tensor value;
   Argument(HostCall& call, at::Tensor& given, c10::ScalarType& dtype)
       : value(cross(call, given, true, dtype)) {}
-  at::Tensor& pass() {
-    return value;
-  }
+  at::Tensor& pass() { return value; }
 };
 
 template <>
@@ -71,9 +65,7 @@ struct Argument<const std::optional<at::Tensor>&> {
       value = cross(call, *given, false, dtype);
     }
   }
-  const std::optional<at::Tensor>& pass() {
-    return value;
-  }
+  const std::optional<at::Tensor>& pass() { return value; }
 };
 
 template <>
@@ -85,9 +77,7 @@ struct Argument<at::TensorList> {
       value.push_back(cross(call, tensor, false, dtype));
     }
   }
-  at::TensorList pass() {
-    return value;
-  }
+  at::TensorList pass() { return value; }
 };
 
 template <>
@@ -95,18 +85,14 @@ struct Argument<const at::ITensorListRef&> {
   std::vector<at::Tensor> value;
   at::ITensorListRef list;
   Argument(
-      HostCall& call,
-      const at::ITensorListRef& given,
-      c10::ScalarType& dtype) {
+      HostCall& call, const at::ITensorListRef& given, c10::ScalarType& dtype) {
     value.reserve(given.size());
     for (const auto& tensor : given) {
       value.push_back(cross(call, tensor, false, dtype));
     }
     list = at::ITensorListRef(value);
   }
-  const at::ITensorListRef& pass() {
-    return list;
-  }
+  const at::ITensorListRef& pass() { return list; }
 };
 
 template <>
@@ -121,14 +107,11 @@ struct Argument<const c10::List<std::optional<at::Tensor>>&> {
       const std::optional<at::Tensor> item = given.get(i);
       call.note_if_mask(item);
       value.push_back(
-          item.has_value()
-              ? std::optional(cross(call, *item, false, dtype))
-              : item);
+          item.has_value() ? std::optional(cross(call, *item, false, dtype))
+                           : item);
     }
   }
-  const c10::List<std::optional<at::Tensor>>& pass() {
-    return value;
-  }
+  const c10::List<std::optional<at::Tensor>>& pass() { return value; }
 };
 
 template <>
@@ -146,8 +129,7 @@ inline at::Tensor back(HostCall& call, at::Tensor&& result) {
   return call.to_device(std::move(result));
 }
 inline std::vector<at::Tensor> back(
-    HostCall& call,
-    std::vector<at::Tensor>&& results) {
+    HostCall& call, std::vector<at::Tensor>&& results) {
   for (auto& result : results) {
     result = call.to_device(std::move(result));
   }
@@ -166,7 +148,7 @@ T back(HostCall&, T&& plain) {
   return std::forward<T>(plain);
 }
 
-} // namespace on_host
+}  // namespace on_host
 
 template <class Op, class Schema = typename Op::schema>
 struct OnHost;
@@ -217,4 +199,4 @@ struct OnHost<Op, Return(Args...)> {
   }
 };
 
-} // namespace neuron
+}  // namespace neuron

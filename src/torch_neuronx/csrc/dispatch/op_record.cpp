@@ -85,7 +85,7 @@ void fill_from_schema(OpRecord& record, const c10::FunctionSchema& schema) {
 
 std::string fallback_error(const std::string& op, const std::string& reason) {
   return op + " would not run on the chip: " + reason +
-      " Strict mode refuses it; leave strict mode, or replace the op.";
+         " Strict mode refuses it; leave strict mode, or replace the op.";
 }
 
 void file(const OpRecord& op, const std::string& reason, bool exact_note) {
@@ -113,7 +113,7 @@ void file(const OpRecord& op, const std::string& reason, bool exact_note) {
   }
 }
 
-} // namespace
+}  // namespace
 
 OpRecord& op_record(const std::string& name) {
   auto& all = state();
@@ -171,9 +171,7 @@ void note_mask(const OpRecord& op) {
   }
 }
 
-void set_fallback_mode(FallbackMode mode) {
-  state().mode = mode;
-}
+void set_fallback_mode(FallbackMode mode) { state().mode = mode; }
 
 void set_op_reasons(const std::unordered_map<std::string, std::string>& rows) {
   for (const auto& [name, reason] : rows) {
@@ -192,9 +190,7 @@ void set_dtype_reasons(
   noted_dtypes = mask;
 }
 
-void set_python_line_hook(std::string (*hook)()) {
-  state().line_hook = hook;
-}
+void set_python_line_hook(std::string (*hook)()) { state().line_hook = hook; }
 
 std::string python_line() {
   auto* hook = state().line_hook.load();
@@ -232,4 +228,4 @@ void clear_op_tracking() {
   }
 }
 
-} // namespace neuron
+}  // namespace neuron

@@ -12,13 +12,13 @@
 namespace neuron {
 
 struct OpRecord {
-  std::string name; // "aten::add.Tensor"
-  uint32_t id = 0; // runtime::op_id(name)
+  std::string name;  // "aten::add.Tensor"
+  uint32_t id = 0;   // runtime::op_id(name)
   std::atomic<uint64_t>* executed = nullptr;
-  uint64_t written = 0; // bit i: argument i is written
-  int generator = -1; // position of its Generator argument
-  bool takes_cpu_tensors = false; // by contract, not only 0-dim ones
-  bool takes_masks = false; // a boolean index makes its shape depend on data
+  uint64_t written = 0;            // bit i: argument i is written
+  int generator = -1;              // position of its Generator argument
+  bool takes_cpu_tensors = false;  // by contract, not only 0-dim ones
+  bool takes_masks = false;  // a boolean index makes its shape depend on data
   // Why the chip cannot run it, or null. Set from the rows in ops/.
   std::atomic<const std::string*> reason{nullptr};
 };
@@ -56,9 +56,9 @@ enum class FallbackMode { record, raise };
 struct Fallback {
   std::string op;
   std::string reason;
-  bool exact_note = false; // narrower on the chip, but no fallback
+  bool exact_note = false;  // narrower on the chip, but no fallback
   uint64_t count = 0;
-  std::string python_line; // where it was first called, "" if unknown
+  std::string python_line;  // where it was first called, "" if unknown
 };
 
 struct DtypeReason {
@@ -78,4 +78,4 @@ std::vector<std::pair<std::string, uint64_t>> executed_ops();
 std::vector<Fallback> fallbacks();
 void clear_op_tracking();
 
-} // namespace neuron
+}  // namespace neuron

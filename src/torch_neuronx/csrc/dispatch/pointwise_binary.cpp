@@ -86,28 +86,25 @@ Tensor sum(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   Tensor result;
   const auto how = sum_of(plain, alpha, a, b.is_cpu() || a.is_cpu());
   return how.taken && direct<Op>(result, how.kind, a, b, how.alpha)
-      ? result
-      : OnHost<Op>::run(a, b, alpha);
+             ? result
+             : OnHost<Op>::run(a, b, alpha);
 }
 
 template <class Op, Binary plain>
 Tensor& sum_(Tensor& a, const Tensor& b, const Scalar& alpha) {
   const auto how = sum_of(plain, alpha, a, b.is_cpu());
   return how.taken && direct_into<Op>(a, how.kind, a, b, how.alpha)
-      ? a
-      : OnHost<Op>::run(a, b, alpha);
+             ? a
+             : OnHost<Op>::run(a, b, alpha);
 }
 
 template <class Op, Binary plain>
 Tensor& sum_out(
-    const Tensor& a,
-    const Tensor& b,
-    const Scalar& alpha,
-    Tensor& out) {
+    const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
   const auto how = sum_of(plain, alpha, a, b.is_cpu() || a.is_cpu());
   return how.taken && direct_into<Op>(out, how.kind, a, b, how.alpha)
-      ? out
-      : OnHost<Op>::run(a, b, alpha, out);
+             ? out
+             : OnHost<Op>::run(a, b, alpha, out);
 }
 
 // B is a tensor or a Scalar.
@@ -137,15 +134,13 @@ Tensor backward(
     const Rest&... rest) {
   Tensor result;
   return gradient.sizes() == saved.sizes() &&
-          direct<Op>(result, kind, gradient, saved, parameter)
-      ? result
-      : OnHost<Op>::run(gradient, saved, rest...);
+                 direct<Op>(result, kind, gradient, saved, parameter)
+             ? result
+             : OnHost<Op>::run(gradient, saved, rest...);
 }
 
 Tensor threshold_backward(
-    const Tensor& gradient,
-    const Tensor& self,
-    const Scalar& threshold) {
+    const Tensor& gradient, const Tensor& self, const Scalar& threshold) {
   return backward<at::_ops::threshold_backward>(
       Binary::threshold_backward,
       threshold.isComplex() ? 0 : threshold.toDouble(),
@@ -155,9 +150,7 @@ Tensor threshold_backward(
 }
 
 Tensor gelu_backward(
-    const Tensor& gradient,
-    const Tensor& self,
-    std::string_view approximate) {
+    const Tensor& gradient, const Tensor& self, std::string_view approximate) {
   return backward<at::_ops::gelu_backward>(
       approximate == "tanh" ? Binary::gelu_tanh_backward
                             : Binary::gelu_backward,
@@ -172,32 +165,31 @@ Tensor activation_backward(const Tensor& gradient, const Tensor& saved) {
   return backward<Op>(kind, 0, gradient, saved);
 }
 
-#define REGISTER_SUM(name, kind)                                        \
-  m.impl(#name ".Tensor", TORCH_FN((sum<at::_ops::name##_Tensor, kind>))); \
-  m.impl(                                                               \
-      #name "_.Tensor", TORCH_FN((sum_<at::_ops::name##__Tensor, kind>))); \
+#define REGISTER_SUM(name, kind)                                              \
+  m.impl(#name ".Tensor", TORCH_FN((sum<at::_ops::name##_Tensor, kind>)));    \
+  m.impl(#name "_.Tensor", TORCH_FN((sum_<at::_ops::name##__Tensor, kind>))); \
   m.impl(#name ".out", TORCH_FN((sum_out<at::_ops::name##_out, kind>)))
 
-#define REGISTER_BINARY(name, kind)                                       \
-  m.impl(                                                                 \
-      #name ".Tensor",                                                    \
-      TORCH_FN((binary<at::_ops::name##_Tensor, kind, Tensor>)));         \
-  m.impl(                                                                 \
-      #name "_.Tensor",                                                   \
-      TORCH_FN((binary_<at::_ops::name##__Tensor, kind, Tensor>)));       \
-  m.impl(                                                                 \
-      #name ".out",                                                       \
+#define REGISTER_BINARY(name, kind)                                 \
+  m.impl(                                                           \
+      #name ".Tensor",                                              \
+      TORCH_FN((binary<at::_ops::name##_Tensor, kind, Tensor>)));   \
+  m.impl(                                                           \
+      #name "_.Tensor",                                             \
+      TORCH_FN((binary_<at::_ops::name##__Tensor, kind, Tensor>))); \
+  m.impl(                                                           \
+      #name ".out",                                                 \
       TORCH_FN((binary_out<at::_ops::name##_out, kind, Tensor>)))
 
-#define REGISTER_COMPARISON(name, kind)                                   \
-  m.impl(                                                                 \
-      #name ".Tensor",                                                    \
-      TORCH_FN((binary<at::_ops::name##_Tensor, kind, Tensor>)));         \
-  m.impl(                                                                 \
-      #name ".Scalar",                                                    \
-      TORCH_FN((binary<at::_ops::name##_Scalar, kind, Scalar>)));         \
-  m.impl(                                                                 \
-      #name ".Tensor_out",                                                \
+#define REGISTER_COMPARISON(name, kind)                           \
+  m.impl(                                                         \
+      #name ".Tensor",                                            \
+      TORCH_FN((binary<at::_ops::name##_Tensor, kind, Tensor>))); \
+  m.impl(                                                         \
+      #name ".Scalar",                                            \
+      TORCH_FN((binary<at::_ops::name##_Scalar, kind, Scalar>))); \
+  m.impl(                                                         \
+      #name ".Tensor_out",                                        \
       TORCH_FN((binary_out<at::_ops::name##_Tensor_out, kind, Tensor>)))
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
@@ -234,5 +226,5 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 #undef REGISTER_BINARY
 #undef REGISTER_COMPARISON
 
-} // namespace
-} // namespace neuron
+}  // namespace
+}  // namespace neuron

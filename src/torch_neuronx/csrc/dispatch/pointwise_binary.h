@@ -13,7 +13,7 @@ struct BinaryPlan {
   host_kernels::ComputeValue value{};
   int value_at = -1;
   host_kernels::Operand operand[2] = {};
-  const at::Tensor* shape = nullptr; // whose sizes the output has
+  const at::Tensor* shape = nullptr;  // whose sizes the output has
   c10::ScalarType dtype = c10::ScalarType::Undefined;
   c10::ScalarType out_dtype = c10::ScalarType::Undefined;
   int64_t rows = 1;
@@ -43,4 +43,4 @@ void launch_binary(
     const at::Tensor& out,
     double parameter);
 
-} // namespace neuron
+}  // namespace neuron

@@ -11,7 +11,8 @@ using host_kernels::ComputeValue;
 
 bool is_number(const at::Tensor& tensor) {
   return tensor.defined() && tensor.dim() == 0 && tensor.is_cpu() &&
-      !tensor.is_conj() && !tensor.is_neg() && tensor.layout() == at::kStrided;
+         !tensor.is_conj() && !tensor.is_neg() &&
+         tensor.layout() == at::kStrided;
 }
 
 // Sizes of `small` are the last ones of `big`, 1 wherever it has more.
@@ -20,13 +21,13 @@ bool is_suffix(at::IntArrayRef small, at::IntArrayRef big) {
     small = small.slice(1);
   }
   return small.size() <= big.size() &&
-      small == big.slice(big.size() - small.size());
+         small == big.slice(big.size() - small.size());
 }
 
 // The same sizes but for a 1 at the end of `small`.
 bool is_column(at::IntArrayRef small, at::IntArrayRef big) {
   return small.size() == big.size() && small.back() == 1 &&
-      small.slice(0, small.size() - 1) == big.slice(0, big.size() - 1);
+         small.slice(0, small.size() - 1) == big.slice(0, big.size() - 1);
 }
 
 // Lines `small` (operand `at`) up under the other, which has the output's
@@ -61,9 +62,7 @@ bool line_up(BinaryPlan& plan, int at) {
   return false;
 }
 
-bool has_loops(const BinaryPlan& plan) {
-  return plan.loops->both != nullptr;
-}
+bool has_loops(const BinaryPlan& plan) { return plan.loops->both != nullptr; }
 
 // `tensor` keeps its dtype beside a number of dtype `number`.
 bool keeps_dtype(const at::Tensor& tensor, c10::ScalarType number) {
@@ -81,9 +80,7 @@ T rounded_to(double value) {
 // The number as the loop wants it. Arithmetic in fp16 and bf16 uses it in
 // fp32, comparisons use it rounded, as on the CPU.
 ComputeValue compute_value(
-    const at::Scalar& number,
-    c10::ScalarType dtype,
-    bool rounded) {
+    const at::Scalar& number, c10::ScalarType dtype, bool rounded) {
   ComputeValue value{};
   switch (dtype) {
     case c10::ScalarType::Long:
@@ -96,14 +93,15 @@ ComputeValue compute_value(
       value.as_double = number.toDouble();
       break;
     case c10::ScalarType::BFloat16:
-      value.as_float = rounded
-          ? static_cast<float>(rounded_to<c10::BFloat16>(number.toDouble()))
-          : static_cast<float>(number.toDouble());
+      value.as_float =
+          rounded
+              ? static_cast<float>(rounded_to<c10::BFloat16>(number.toDouble()))
+              : static_cast<float>(number.toDouble());
       break;
     case c10::ScalarType::Half:
-      value.as_float = rounded
-          ? static_cast<float>(rounded_to<c10::Half>(number.toDouble()))
-          : static_cast<float>(number.toDouble());
+      value.as_float =
+          rounded ? static_cast<float>(rounded_to<c10::Half>(number.toDouble()))
+                  : static_cast<float>(number.toDouble());
       break;
     default:
       value.as_float = static_cast<float>(number.toDouble());
@@ -168,19 +166,16 @@ bool plan_number(
       return false;
   }
   // Two 0-dim tensors promote each other; only Python numbers never do.
-  const bool yields = number.unsafeGetTensorImpl()->is_wrapped_number() ||
-      tensor.dim() > 0;
+  const bool yields =
+      number.unsafeGetTensorImpl()->is_wrapped_number() || tensor.dim() > 0;
   return yields && is_direct(tensor) &&
-      plan_number(plan, kind, tensor, at, number_in(number));
+         plan_number(plan, kind, tensor, at, number_in(number));
 }
 
-} // namespace
+}  // namespace
 
 bool plan_binary(
-    BinaryPlan& plan,
-    Binary kind,
-    const at::Tensor& a,
-    const at::Tensor& b) {
+    BinaryPlan& plan, Binary kind, const at::Tensor& a, const at::Tensor& b) {
   if (C10_UNLIKELY(!is_direct(b))) {
     return is_number(b) && plan_number(plan, kind, a, 1, b);
   }
@@ -211,12 +206,9 @@ bool plan_binary(
 }
 
 bool plan_binary(
-    BinaryPlan& plan,
-    Binary kind,
-    const at::Tensor& a,
-    const at::Scalar& b) {
+    BinaryPlan& plan, Binary kind, const at::Tensor& a, const at::Scalar& b) {
   return !b.isComplex() && !b.isSymbolic() && is_direct(a) &&
-      plan_number(plan, kind, a, 1, b);
+         plan_number(plan, kind, a, 1, b);
 }
 
 bool fits_output(const BinaryPlan& plan, const at::Tensor& out) {
@@ -272,4 +264,4 @@ void launch_binary(
   });
 }
 
-} // namespace neuron
+}  // namespace neuron

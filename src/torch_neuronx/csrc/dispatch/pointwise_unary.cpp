@@ -26,8 +26,8 @@ using host_kernels::Unary;
 
 host_kernels::UnaryLoop loop_for(Unary kind, const at::Tensor& self) {
   return is_direct(self) && self.numel() > 0
-      ? host_kernels::unary_loop(kind, self.scalar_type())
-      : nullptr;
+             ? host_kernels::unary_loop(kind, self.scalar_type())
+             : nullptr;
 }
 
 void launch_unary(
@@ -91,8 +91,7 @@ at::Tensor gelu(const at::Tensor& self, std::string_view approximate) {
 
 at::Tensor pow_scalar(const at::Tensor& self, const at::Scalar& exponent) {
   if (!exponent.isComplex() && exponent.toDouble() == 2.0 &&
-      (exponent.isIntegral(/*includeBool=*/true) ||
-       self.is_floating_point())) {
+      (exponent.isIntegral(/*includeBool=*/true) || self.is_floating_point())) {
     if (auto* loop = loop_for(Unary::square, self)) {
       auto out = empty_as(self);
       launch_unary(record_of<at::_ops::pow_Tensor_Scalar>(), loop, self, out);
@@ -102,11 +101,10 @@ at::Tensor pow_scalar(const at::Tensor& self, const at::Scalar& exponent) {
   return OnHost<at::_ops::pow_Tensor_Scalar>::run(self, exponent);
 }
 
-#define REGISTER_UNARY(name)                                       \
-  m.impl(#name, TORCH_FN((unary<at::_ops::name, Unary::name>)));   \
+#define REGISTER_UNARY(name)                                             \
+  m.impl(#name, TORCH_FN((unary<at::_ops::name, Unary::name>)));         \
   m.impl(#name "_", TORCH_FN((unary_<at::_ops::name##_, Unary::name>))); \
-  m.impl(                                                          \
-      #name ".out", TORCH_FN((unary_out<at::_ops::name##_out, Unary::name>)))
+  m.impl(#name ".out", TORCH_FN((unary_out<at::_ops::name##_out, Unary::name>)))
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   REGISTER_UNARY(neg);
@@ -126,5 +124,5 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 
 #undef REGISTER_UNARY
 
-} // namespace
-} // namespace neuron
+}  // namespace
+}  // namespace neuron

@@ -1,10 +1,10 @@
 #include "dispatch/random.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/native/DistributionTemplates.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/Dispatch.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/native/DistributionTemplates.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/view_as_real.h>
 #include <torch/library.h>
@@ -44,11 +44,12 @@ Tensor& fill_random(
   at::assert_no_internal_overlap(self);
   const int device = self.device().index();
   const auto count = self.numel();
-  const auto draws = host_kernels::draws_for(
-      wide ? at::kLong : self.scalar_type(), count);
+  const auto draws =
+      host_kernels::draws_for(wide ? at::kLong : self.scalar_type(), count);
   const auto range = reserve_random(generator, device, draws);
   const bool direct = self.is_contiguous();
-  Tensor target = direct ? self : at::empty_like(self, at::MemoryFormat::Contiguous);
+  Tensor target =
+      direct ? self : at::empty_like(self, at::MemoryFormat::Contiguous);
   const host_kernels::RandomOutput out{
       target.mutable_data_ptr(),
       self.scalar_type(),
@@ -56,10 +57,9 @@ Tensor& fill_random(
       range.seed,
       range.offset};
   with_torch_errors([&] {
-    runtime::launch(
-        record.id, runtime::current_queue(device), [out, kernel] {
-          kernel(out);
-        });
+    runtime::launch(record.id, runtime::current_queue(device), [out, kernel] {
+      kernel(out);
+    });
   });
   if (!direct) {
     self.copy_(target);
@@ -87,9 +87,13 @@ Tensor& uniform_(Tensor& self, double from, double to, Generator generator) {
       ". Use random_ for integers.");
   auto target = real_view(self);
   AT_DISPATCH_FLOATING_TYPES_AND2(
-      at::kHalf, at::kBFloat16, target.scalar_type(), "check_uniform_bounds", [&] {
-        const double limit = static_cast<double>(
-            std::numeric_limits<scalar_t>::max());
+      at::kHalf,
+      at::kBFloat16,
+      target.scalar_type(),
+      "check_uniform_bounds",
+      [&] {
+        const double limit =
+            static_cast<double>(std::numeric_limits<scalar_t>::max());
         TORCH_CHECK(
             from >= -limit && from <= limit && to >= -limit && to <= limit &&
                 to - from <= limit,
@@ -109,8 +113,7 @@ Tensor& uniform_(Tensor& self, double from, double to, Generator generator) {
 
 Tensor& normal_(Tensor& self, double mean, double std, Generator generator) {
   static auto& record = op_record("aten::normal_");
-  TORCH_CHECK(
-      std >= 0.0, "normal expects std >= 0.0, but found std ", std);
+  TORCH_CHECK(std >= 0.0, "normal expects std >= 0.0, but found std ", std);
   TORCH_CHECK(
       self.is_floating_point() || self.is_complex(),
       "normal_ needs a floating-point tensor, got ",
@@ -128,7 +131,9 @@ Tensor& normal_(Tensor& self, double mean, double std, Generator generator) {
 Tensor& exponential_(Tensor& self, double lambda, Generator generator) {
   static auto& record = op_record("aten::exponential_");
   TORCH_CHECK(
-      lambda > 0.0, "exponential_ expects lambda > 0.0, but found lambda=", lambda);
+      lambda > 0.0,
+      "exponential_ expects lambda > 0.0, but found lambda=",
+      lambda);
   TORCH_CHECK(
       self.is_floating_point(),
       "Exponential distribution is a continuous probability distribution. "
@@ -139,7 +144,8 @@ Tensor& exponential_(Tensor& self, double lambda, Generator generator) {
   });
 }
 
-Tensor& cauchy_(Tensor& self, double median, double sigma, Generator generator) {
+Tensor& cauchy_(
+    Tensor& self, double median, double sigma, Generator generator) {
   static auto& record = op_record("aten::cauchy_");
   TORCH_CHECK(
       sigma > 0.0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
@@ -153,10 +159,10 @@ Tensor& cauchy_(Tensor& self, double median, double sigma, Generator generator) 
   });
 }
 
-Tensor& log_normal_(Tensor& self, double mean, double std, Generator generator) {
+Tensor& log_normal_(
+    Tensor& self, double mean, double std, Generator generator) {
   static auto& record = op_record("aten::log_normal_");
-  TORCH_CHECK(
-      std > 0.0, "log_normal_ expects std > 0.0, but found std=", std);
+  TORCH_CHECK(std > 0.0, "log_normal_ expects std > 0.0, but found std=", std);
   TORCH_CHECK(
       self.is_floating_point(),
       "log_normal_ needs a floating-point tensor, got ",
@@ -179,18 +185,13 @@ Tensor& geometric_(Tensor& self, double p, Generator generator) {
 Tensor& bernoulli_(Tensor& self, double p, Generator generator) {
   static auto& record = op_record("aten::bernoulli_.float");
   TORCH_CHECK(
-      0 <= p && p <= 1,
-      "bernoulli_ expects p to be in [0, 1], but got p=",
-      p);
+      0 <= p && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
   return fill_random(record, self, generator, [p](const auto& out) {
     host_kernels::bernoulli(out, p);
   });
 }
 
-Tensor& bernoulli_tensor_(
-    Tensor& self,
-    const Tensor& p,
-    Generator generator) {
+Tensor& bernoulli_tensor_(Tensor& self, const Tensor& p, Generator generator) {
   static auto& record = op_record("aten::bernoulli_.Tensor");
   TORCH_CHECK(
       p.is_floating_point(),
@@ -269,7 +270,8 @@ int64_t last_exact_integer(at::ScalarType dtype) {
 
 Tensor& random_(Tensor& self, Generator generator) {
   static auto& record = op_record("aten::random_");
-  const auto last = static_cast<uint64_t>(last_exact_integer(self.scalar_type()));
+  const auto last =
+      static_cast<uint64_t>(last_exact_integer(self.scalar_type()));
   return random_range(record, self, last + 1, 0, generator);
 }
 
@@ -287,8 +289,7 @@ Tensor& random_from(
         from,
         " >= to=",
         *to);
-    at::native::templates::check_from_to_in_range(
-        from, *to - 1, self.dtype());
+    at::native::templates::check_from_to_in_range(from, *to - 1, self.dtype());
     range = static_cast<uint64_t>(*to) - static_cast<uint64_t>(from);
   } else if (from != std::numeric_limits<int64_t>::lowest()) {
     const auto last = last_exact_integer(self.scalar_type());
@@ -303,12 +304,11 @@ Tensor& random_to(Tensor& self, int64_t to, Generator generator) {
 }
 
 std::tuple<Tensor, Tensor> native_dropout(
-    const Tensor& input,
-    double p,
-    std::optional<bool> train) {
+    const Tensor& input, double p, std::optional<bool> train) {
   static auto& record = op_record("aten::native_dropout");
   if (!train.value_or(true)) {
-    return {input.clone(), at::ones_like(input, input.options().dtype(at::kBool))};
+    return {
+        input.clone(), at::ones_like(input, input.options().dtype(at::kBool))};
   }
   TORCH_CHECK(
       0 <= p && p <= 1,
@@ -341,7 +341,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("native_dropout", TORCH_FN(native_dropout));
 }
 
-} // namespace
+}  // namespace
 
 at::Generator host_generator(const Generator& generator, int device) {
   constexpr uint64_t one_block = 4;
@@ -349,4 +349,4 @@ at::Generator host_generator(const Generator& generator, int device) {
   return at::detail::createCPUGenerator(mix(range.seed ^ mix(range.offset)));
 }
 
-} // namespace neuron
+}  // namespace neuron

@@ -8,7 +8,6 @@ namespace neuron {
 // A CPU generator for an op that only has a CPU kernel, seeded by the next
 // piece of the device's sequence: reproducible from the device's seed alone.
 at::Generator host_generator(
-    const std::optional<at::Generator>& generator,
-    int device);
+    const std::optional<at::Generator>& generator, int device);
 
-} // namespace neuron
+}  // namespace neuron

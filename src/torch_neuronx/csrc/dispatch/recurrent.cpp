@@ -88,9 +88,7 @@ std::tuple<Tensor, Tensor> gru_cell(
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gru_cell_backward(
-    const Tensor& grad_hy,
-    const Tensor& workspace,
-    bool has_bias) {
+    const Tensor& grad_hy, const Tensor& workspace, bool has_bias) {
   const auto saved = workspace.chunk(5, 1);
   const auto& reset = saved[0];
   const auto& update = saved[1];
@@ -114,5 +112,5 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_thnn_fused_gru_cell_backward", TORCH_FN(gru_cell_backward));
 }
 
-} // namespace
-} // namespace neuron
+}  // namespace
+}  // namespace neuron

@@ -20,7 +20,7 @@ constexpr KeyPair kKeys[] = {
     {DispatchKey::NestedTensorCPU, DispatchKey::NestedTensorPrivateUse1},
 };
 
-} // namespace
+}  // namespace
 
 void register_remaining_ops() {
   auto& dispatcher = c10::Dispatcher::singleton();
@@ -49,4 +49,4 @@ void register_remaining_ops() {
   }
 }
 
-} // namespace neuron
+}  // namespace neuron

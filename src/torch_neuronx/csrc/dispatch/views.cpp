@@ -1,6 +1,6 @@
 // Ops that change metadata only: views, set_, resize_, record_stream.
-#include <ATen/native/Resize.h>
 #include <ATen/Context.h>
+#include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/set_native.h>
@@ -33,19 +33,14 @@ at::Tensor view(const at::Tensor& self, at::IntArrayRef size) {
 }
 
 at::Tensor reshape_alias(
-    const at::Tensor& self,
-    at::IntArrayRef size,
-    at::IntArrayRef stride) {
+    const at::Tensor& self, at::IntArrayRef size, at::IntArrayRef stride) {
   static auto& record = op_record("aten::_reshape_alias");
   note_executed(record);
   return at::native::_reshape_alias(self, size, stride);
 }
 
 at::Tensor unfold(
-    const at::Tensor& self,
-    int64_t dimension,
-    int64_t size,
-    int64_t step) {
+    const at::Tensor& self, int64_t dimension, int64_t size, int64_t step) {
   static auto& record = op_record("aten::unfold");
   note_executed(record);
   return at::native::unfold(self, dimension, size, step);
@@ -127,11 +122,7 @@ at::Tensor& set_tensor(at::Tensor& self, const at::Tensor& source) {
 at::Tensor& set_empty(at::Tensor& self) {
   const c10::DeviceGuard guard(self.device());
   return set_storage_at(
-      self,
-      c10::Storage(make_storage(self.device().index(), 0)),
-      0,
-      {0},
-      {});
+      self, c10::Storage(make_storage(self.device().index(), 0)), 0, {0}, {});
 }
 
 void record_stream(at::Tensor& self, c10::Stream stream) {
@@ -143,9 +134,9 @@ void record_stream(at::Tensor& self, c10::Stream stream) {
 
 bool is_set_to(const at::Tensor& self, const at::Tensor& source) {
   return self.storage().unsafeGetStorageImpl() ==
-      source.storage().unsafeGetStorageImpl() &&
-      self.storage_offset() == source.storage_offset() &&
-      self.sizes() == source.sizes() && self.strides() == source.strides();
+             source.storage().unsafeGetStorageImpl() &&
+         self.storage_offset() == source.storage_offset() &&
+         self.sizes() == source.sizes() && self.strides() == source.strides();
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
@@ -162,5 +153,5 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("record_stream", TORCH_FN(record_stream));
 }
 
-} // namespace
-} // namespace neuron
+}  // namespace
+}  // namespace neuron

@@ -3,6 +3,8 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
+
 namespace neuron::host_kernels {
 
 // ATen's: fewer elements than this are not worth a second thread.
@@ -15,6 +17,16 @@ void in_parts(int64_t count, F&& part) {
     part(int64_t{0}, count);
   } else {
     at::parallel_for(0, count, kGrain, part);
+  }
+}
+
+// part(begin, end) on ranges of rows that each have enough elements.
+template <class F>
+void in_rows(int64_t rows, int64_t columns, F&& part) {
+  if (rows * columns <= kGrain || rows == 1) {
+    part(int64_t{0}, rows);
+  } else {
+    at::parallel_for(0, rows, std::max<int64_t>(1, kGrain / columns), part);
   }
 }
 

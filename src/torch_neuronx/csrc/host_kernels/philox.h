@@ -30,4 +30,4 @@ inline std::array<uint32_t, 4> philox(uint64_t seed, uint64_t block) {
   return counter;
 }
 
-} // namespace neuron::host_kernels
+}  // namespace neuron::host_kernels

@@ -43,7 +43,7 @@ void vector_math(void* out, const void* in, int64_t count) {
 PointwiseTable choose_table() {
 #if defined(__x86_64__)
   auto table = host_isa() >= Isa::avx512 ? pointwise_avx512()
-      : host_isa() >= Isa::avx2          ? pointwise_avx2()
+               : host_isa() >= Isa::avx2 ? pointwise_avx2()
                                          : pointwise_baseline();
 #else
   auto table = pointwise_baseline();
@@ -158,8 +158,7 @@ void binary_rows(
     }
   };
   if (rows == 1) {
-    in_parts(
-        columns, [&](int64_t begin, int64_t end) { part(0, begin, end); });
+    in_parts(columns, [&](int64_t begin, int64_t end) { part(0, begin, end); });
     return;
   }
   const auto some_rows = [&](int64_t begin, int64_t end) {

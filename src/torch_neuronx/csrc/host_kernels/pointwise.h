@@ -54,7 +54,7 @@ constexpr bool is_comparison(Binary op) { return op >= Binary::equal; }
 enum class Ternary : uint8_t {
   addcmul,  // a + parameter * b * c
   addcdiv,  // a + parameter * b / c
-  lerp,  // from a to b by the parameter; c is not read
+  lerp,     // from a to b by the parameter; c is not read
   end,
 };
 
@@ -62,11 +62,7 @@ using UnaryLoop = void (*)(void* out, const void* in, int64_t count);
 
 struct BinaryLoops {
   using Loop = void (*)(
-      void* out,
-      const void* a,
-      const void* b,
-      int64_t count,
-      double parameter);
+      void* out, const void* a, const void* b, int64_t count, double parameter);
   Loop both = nullptr;
   // One operand is a single value of the type that the dtype computes in:
   // float for fp16 and bf16, otherwise the dtype itself.

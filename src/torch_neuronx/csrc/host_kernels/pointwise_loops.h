@@ -2,6 +2,8 @@
 // and names its namespace in NEURON_ISA_NAMESPACE.
 #pragma once
 
+#include "host_kernels/vector_casts.h"
+
 namespace neuron::host_kernels::NEURON_ISA_NAMESPACE {
 namespace {
 
@@ -9,11 +11,6 @@ constexpr float kSqrtHalf = 0.70710678118654752440f;
 constexpr float kNormalPeak = 0.39894228040143267794f;  // 1 / sqrt(2 pi)
 constexpr float kGeluBeta = 0.79788456080286535588f;    // sqrt(2 / pi)
 constexpr float kGeluKappa = 0.044715f;
-
-template <class T>
-constexpr bool kReduced = c10::is_reduced_floating_point_v<T>;
-template <class T>
-using Compute = std::conditional_t<kReduced<T>, float, T>;
 
 // A function of the host's library, one lane at a time.
 inline at::vec::Vectorized<float> erf(at::vec::Vectorized<float> a) {
@@ -85,11 +82,7 @@ void unary(void* out, const void* in, int64_t count) {
 
 template <class T, class Op>
 void both(
-    void* out,
-    const void* a,
-    const void* b,
-    int64_t count,
-    double parameter) {
+    void* out, const void* a, const void* b, int64_t count, double parameter) {
   const Vec<Compute<T>> p(static_cast<Compute<T>>(parameter));
   map<T>(
       [p](auto x, auto y) { return Op::of(x, y, p); },
@@ -101,11 +94,7 @@ void both(
 
 template <class T, class Op>
 void right_value(
-    void* out,
-    const void* a,
-    const void* b,
-    int64_t count,
-    double parameter) {
+    void* out, const void* a, const void* b, int64_t count, double parameter) {
   const Vec<Compute<T>> p(static_cast<Compute<T>>(parameter));
   const Vec<Compute<T>> y(*static_cast<const Compute<T>*>(b));
   map<T>(
@@ -117,11 +106,7 @@ void right_value(
 
 template <class T, class Op>
 void left_value(
-    void* out,
-    const void* a,
-    const void* b,
-    int64_t count,
-    double parameter) {
+    void* out, const void* a, const void* b, int64_t count, double parameter) {
   const Vec<Compute<T>> p(static_cast<Compute<T>>(parameter));
   const Vec<Compute<T>> x(*static_cast<const Compute<T>*>(a));
   map<T>(
@@ -138,7 +123,8 @@ void compare_both(
   const auto* x = static_cast<const T*>(a);
   const auto* y = static_cast<const T*>(b);
   for (int64_t i = 0; i < count; ++i) {
-    to[i] = Op::of(static_cast<Compute<T>>(x[i]), static_cast<Compute<T>>(y[i]));
+    to[i] =
+        Op::of(static_cast<Compute<T>>(x[i]), static_cast<Compute<T>>(y[i]));
   }
 }
 
@@ -180,40 +166,6 @@ void ternary(
       static_cast<const T*>(a),
       static_cast<const T*>(b),
       static_cast<const T*>(c));
-}
-
-template <class From, class To>
-void cast(void* out, const void* in, int64_t count) {
-  auto* to = static_cast<To*>(out);
-  const auto* from = static_cast<const From*>(in);
-  if constexpr (std::is_same_v<From, float> && kReduced<To>) {
-    constexpr int64_t lanes = Vec<To>::size();
-    int64_t i = 0;
-    for (; i + lanes <= count; i += lanes) {
-      at::vec::convert_from_float<To>(
-          F32::loadu(from + i), F32::loadu(from + i + lanes / 2))
-          .store(to + i);
-    }
-    for (; i < count; ++i) {
-      to[i] = static_cast<To>(from[i]);
-    }
-  } else if constexpr (kReduced<From> && std::is_same_v<To, float>) {
-    constexpr int64_t lanes = Vec<From>::size();
-    int64_t i = 0;
-    for (; i + lanes <= count; i += lanes) {
-      auto [low, high] =
-          at::vec::convert_to_float<From>(Vec<From>::loadu(from + i));
-      low.store(to + i);
-      high.store(to + i + lanes / 2);
-    }
-    for (; i < count; ++i) {
-      to[i] = static_cast<To>(from[i]);
-    }
-  } else {
-    for (int64_t i = 0; i < count; ++i) {
-      to[i] = static_cast<To>(static_cast<Compute<From>>(from[i]));
-    }
-  }
 }
 
 template <class T>

@@ -1,10 +1,6 @@
 // The elementwise formulas on vectors of fp32 (and other) lanes. Included by
 // pointwise_loops.h inside the namespace of one instruction set.
 
-template <class T>
-using Vec = at::vec::Vectorized<T>;
-using F32 = Vec<float>;
-
 struct Neg {
   template <class V>
   static V of(V a) {
@@ -83,9 +79,7 @@ inline F32 normal_cdf(F32 a) {
 }
 
 struct Gelu {
-  static F32 of(F32 a) {
-    return a * normal_cdf(a);
-  }
+  static F32 of(F32 a) { return a * normal_cdf(a); }
 };
 struct GeluTanh {
   static F32 of(F32 a) {
@@ -139,22 +133,18 @@ struct GeluBackward {
 struct GeluTanhBackward {
   static F32 of(F32 gradient, F32 a, F32) {
     const auto square = a * a;
-    const auto inner =
-        F32(kGeluBeta) * (a + F32(kGeluKappa) * (square * a));
+    const auto inner = F32(kGeluBeta) * (a + F32(kGeluKappa) * (square * a));
     const auto tanh = inner.tanh();
-    const auto slope =
-        F32(kGeluBeta) * (F32(1) + F32(3 * kGeluKappa) * square);
+    const auto slope = F32(kGeluBeta) * (F32(1) + F32(3 * kGeluKappa) * square);
     const auto left = F32(0.5f) * (F32(1) + tanh);
-    const auto right =
-        F32(0.5f) * a * (F32(1) - tanh * tanh) * slope;
+    const auto right = F32(0.5f) * a * (F32(1) - tanh * tanh) * slope;
     return gradient * (left + right);
   }
 };
 struct SiluBackward {
   static F32 of(F32 gradient, F32 a, F32) {
     const auto sigmoid = F32(1) / (F32(1) + a.neg().exp());
-    return gradient * sigmoid *
-        at::vec::fmadd(a, F32(1) - sigmoid, F32(1));
+    return gradient * sigmoid * at::vec::fmadd(a, F32(1) - sigmoid, F32(1));
   }
 };
 struct SigmoidBackward {

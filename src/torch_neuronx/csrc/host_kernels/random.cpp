@@ -28,8 +28,7 @@ void for_each_draw(const RandomOutput& out, F&& store) {
   const uint64_t first = out.offset / 4;
   at::parallel_for(0, blocks, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
-      const auto draw =
-          philox(out.seed, first + static_cast<uint64_t>(block));
+      const auto draw = philox(out.seed, first + static_cast<uint64_t>(block));
       const int64_t start = block * per_block;
       const int64_t stop = std::min(out.count, start + per_block);
       for (int64_t i = start; i < stop; ++i) {
@@ -51,8 +50,7 @@ using Wide = std::conditional_t<is_wide<T>, double, float>;
 template <class W, class Bits>
 W unit(Bits random, int digits) {
   constexpr int width = static_cast<int>(sizeof(Bits) * 8);
-  return static_cast<W>(random >> (width - digits)) *
-      std::ldexp(W{1}, -digits);
+  return static_cast<W>(random >> (width - digits)) * std::ldexp(W{1}, -digits);
 }
 
 // (0, 1], safe for a logarithm.
@@ -104,8 +102,7 @@ void for_each_normal(const RandomOutput& out, F&& store) {
   const uint64_t first = out.offset / 4;
   at::parallel_for(0, blocks, kGrain / 4, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
-      const auto draw =
-          philox(out.seed, first + static_cast<uint64_t>(block));
+      const auto draw = philox(out.seed, first + static_cast<uint64_t>(block));
       std::array<W, static_cast<size_t>(per_block)> normals;
       for (size_t pair = 0; pair < normals.size(); pair += 2) {
         W radius;
@@ -131,7 +128,7 @@ void for_each_normal(const RandomOutput& out, F&& store) {
   });
 }
 
-} // namespace
+}  // namespace
 
 uint64_t draws_for(c10::ScalarType dtype, int64_t count) {
   const auto numbers = static_cast<uint64_t>(count);
@@ -158,7 +155,8 @@ void normal(const RandomOutput& out, double mean, double std) {
     auto* data = static_cast<T*>(out.data);
     for_each_normal<T>(out, [&](int64_t i, auto value) {
       using W = decltype(value);
-      data[i] = static_cast<T>(value * static_cast<W>(std) + static_cast<W>(mean));
+      data[i] =
+          static_cast<T>(value * static_cast<W>(std) + static_cast<W>(mean));
     });
   });
 }
@@ -186,7 +184,7 @@ void cauchy(const RandomOutput& out, double median, double sigma) {
     using W = decltype(u);
     constexpr W pi = static_cast<W>(kTwoPi / 2);
     return static_cast<W>(median) +
-        static_cast<W>(sigma) * std::tan(pi * (u - W{0.5}));
+           static_cast<W>(sigma) * std::tan(pi * (u - W{0.5}));
   });
 }
 
@@ -196,8 +194,8 @@ void geometric(const RandomOutput& out, double p) {
     auto* data = static_cast<T*>(out.data);
     const double scale = 1 / std::log1p(-p);
     for_each_draw<T>(out, [&](int64_t i, auto random) {
-      data[i] = static_cast<T>(
-          std::max(1.0, std::ceil(std::log(positive_unit<double>(random)) * scale)));
+      data[i] = static_cast<T>(std::max(
+          1.0, std::ceil(std::log(positive_unit<double>(random)) * scale)));
     });
   });
 }
@@ -219,7 +217,8 @@ void bernoulli(const RandomOutput& out, const double* p) {
     auto* data = static_cast<T*>(out.data);
     for_each_draw<T>(out, [&](int64_t i, auto random) {
       constexpr int width = static_cast<int>(sizeof(random) * 8);
-      data[i] = static_cast<T>(unit<double>(random, std::min(width, 53)) < p[i]);
+      data[i] =
+          static_cast<T>(unit<double>(random, std::min(width, 53)) < p[i]);
     });
   });
 }
@@ -243,11 +242,7 @@ void integers(const RandomOutput& out, uint64_t range, int64_t base) {
   });
 }
 
-void dropout(
-    const RandomOutput& out,
-    const void* input,
-    bool* mask,
-    double p) {
+void dropout(const RandomOutput& out, const void* input, bool* mask, double p) {
   for_floating(out.dtype, [&](auto tag) {
     using T = decltype(tag);
     using W = Wide<T>;
@@ -263,4 +258,4 @@ void dropout(
   });
 }
 
-} // namespace neuron::host_kernels
+}  // namespace neuron::host_kernels

@@ -16,7 +16,7 @@ struct RandomOutput {
   c10::ScalarType dtype;
   int64_t count;
   uint64_t seed;
-  uint64_t offset; // in 32-bit numbers, a multiple of 4
+  uint64_t offset;  // in 32-bit numbers, a multiple of 4
 };
 
 // [from, to), with as many random bits as the dtype's mantissa has.
@@ -34,10 +34,6 @@ void bernoulli(const RandomOutput& out, const double* p);
 void integers(const RandomOutput& out, uint64_t range, int64_t base);
 
 // out = input * mask / (1 - p); mask is 1 with probability 1 - p.
-void dropout(
-    const RandomOutput& out,
-    const void* input,
-    bool* mask,
-    double p);
+void dropout(const RandomOutput& out, const void* input, bool* mask, double p);
 
-} // namespace neuron::host_kernels
+}  // namespace neuron::host_kernels

@@ -33,7 +33,7 @@ struct BlasMatrix {
 
 bool fits_blas(int64_t line, int64_t lines, int64_t stride) {
   return stride <= std::numeric_limits<int>::max() &&
-      (stride >= std::max<int64_t>(1, line) || lines <= 1);
+         (stride >= std::max<int64_t>(1, line) || lines <= 1);
 }
 
 BlasMatrix blas_matrix(
@@ -69,8 +69,7 @@ BlasMatrix blas_matrix(
   return packed;
 }
 
-void place_addend(
-    float* out, const GemmArgs& args, const float* addend) {
+void place_addend(float* out, const GemmArgs& args, const float* addend) {
   const auto& from = args.addend;
   const auto& to = args.out;
   for (int64_t row = 0; row < args.m; ++row) {
