@@ -11,7 +11,7 @@ from policy.sources import ROOT, shown
 
 _PATH = re.compile(r"`((?:src|tests|docs|examples|benchmarks|\.ci)/[^`\s*<>{}]*)`")
 _LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
-_MACHINE = re.compile(r"/work/|/root/|/home/[a-z]|/bash_jobs")
+_MACHINE = re.compile(r"/root/|/home/[a-z]")
 
 
 def pages():
