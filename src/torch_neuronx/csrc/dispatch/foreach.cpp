@@ -50,7 +50,9 @@ bool with_numbers(
     return false;
   }
   ListWork work(self, {});
-  work.set_values(scalars);
+  // The CPU multiplies list by number with the number first, so rounded.
+  work.set_values(
+      scalars, self[0].scalar_type(), /*rounded=*/kind != Binary::divide);
   launch_list(record, self, std::move(work), [loop](const ListItem& item) {
     loop(item.out, item.out, &item.value, item.count, 0);
   });

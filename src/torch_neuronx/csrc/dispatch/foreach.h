@@ -32,7 +32,8 @@ class ListWork {
  public:
   ListWork(at::TensorList out, std::initializer_list<at::TensorList> in);
   // One number for all, or one per tensor.
-  void set_values(at::ArrayRef<at::Scalar> scalars);
+  void set_values(
+      at::ArrayRef<at::Scalar> scalars, c10::ScalarType dtype, bool rounded);
   void set_parameters(at::ArrayRef<at::Scalar> scalars);
   const std::vector<ListItem>& items() const { return items_; }
   int64_t itemsize() const { return itemsize_; }

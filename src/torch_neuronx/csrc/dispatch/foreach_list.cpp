@@ -45,10 +45,11 @@ ListWork::ListWork(at::TensorList out, std::initializer_list<at::TensorList> in)
   }
 }
 
-void ListWork::set_values(at::ArrayRef<at::Scalar> scalars) {
+void ListWork::set_values(
+    at::ArrayRef<at::Scalar> scalars, c10::ScalarType dtype, bool rounded) {
   for (size_t i = 0; i < items_.size(); ++i) {
-    items_[i].value.as_float =
-        static_cast<float>(scalars[scalars.size() == 1 ? 0 : i].toDouble());
+    items_[i].value =
+        compute_value(scalars[scalars.size() == 1 ? 0 : i], dtype, rounded);
   }
 }
 

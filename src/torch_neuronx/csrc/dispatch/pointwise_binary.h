@@ -34,6 +34,10 @@ bool plan_binary(
     const at::Tensor& a,
     const at::Scalar& b);
 
+// A number as the loops of `dtype` take it; `rounded`: to that dtype first.
+host_kernels::ComputeValue compute_value(
+    const at::Scalar& number, c10::ScalarType dtype, bool rounded);
+
 // Whether `out` may receive the result.
 bool fits_output(const BinaryPlan& plan, const at::Tensor& out);
 

@@ -72,44 +72,6 @@ bool keeps_dtype(const at::Tensor& tensor, c10::ScalarType number) {
   return c10::isIntegralType(number, /*includeBool=*/true);
 }
 
-template <class T>
-T rounded_to(double value) {
-  return static_cast<T>(static_cast<float>(value));
-}
-
-// The number as the loop wants it. Arithmetic in fp16 and bf16 uses it in
-// fp32, comparisons use it rounded, as on the CPU.
-ComputeValue compute_value(
-    const at::Scalar& number, c10::ScalarType dtype, bool rounded) {
-  ComputeValue value{};
-  switch (dtype) {
-    case c10::ScalarType::Long:
-      value.as_int64 = number.to<int64_t>();
-      break;
-    case c10::ScalarType::Int:
-      value.as_int32 = static_cast<int32_t>(number.to<int64_t>());
-      break;
-    case c10::ScalarType::Double:
-      value.as_double = number.toDouble();
-      break;
-    case c10::ScalarType::BFloat16:
-      value.as_float =
-          rounded
-              ? static_cast<float>(rounded_to<c10::BFloat16>(number.toDouble()))
-              : static_cast<float>(number.toDouble());
-      break;
-    case c10::ScalarType::Half:
-      value.as_float =
-          rounded ? static_cast<float>(rounded_to<c10::Half>(number.toDouble()))
-                  : static_cast<float>(number.toDouble());
-      break;
-    default:
-      value.as_float = static_cast<float>(number.toDouble());
-      break;
-  }
-  return value;
-}
-
 bool plan_number(
     BinaryPlan& plan,
     Binary kind,
@@ -126,7 +88,9 @@ bool plan_number(
     return false;
   }
   const bool comparison = host_kernels::is_comparison(kind);
-  plan.value = compute_value(number, plan.dtype, comparison);
+  // On the CPU, fp16 and bf16 multiply and divide by the number in fp32.
+  const bool exact = kind == Binary::multiply || kind == Binary::divide;
+  plan.value = compute_value(number, plan.dtype, /*rounded=*/!exact);
   plan.value_at = at;
   plan.tensor[1 - at] = &tensor;
   plan.shape = &tensor;
@@ -173,6 +137,40 @@ bool plan_number(
 }
 
 }  // namespace
+
+namespace {
+
+template <class T>
+float rounded_to(float value) {
+  return static_cast<T>(value);
+}
+
+}  // namespace
+
+ComputeValue compute_value(
+    const at::Scalar& number, c10::ScalarType dtype, bool rounded) {
+  ComputeValue value{};
+  switch (dtype) {
+    case c10::ScalarType::Long:
+      value.as_int64 = number.to<int64_t>();
+      return value;
+    case c10::ScalarType::Int:
+      value.as_int32 = static_cast<int32_t>(number.to<int64_t>());
+      return value;
+    case c10::ScalarType::Double:
+      value.as_double = number.toDouble();
+      return value;
+    default:
+      break;
+  }
+  value.as_float = static_cast<float>(number.toDouble());
+  if (rounded && dtype == c10::ScalarType::BFloat16) {
+    value.as_float = rounded_to<c10::BFloat16>(value.as_float);
+  } else if (rounded && dtype == c10::ScalarType::Half) {
+    value.as_float = rounded_to<c10::Half>(value.as_float);
+  }
+  return value;
+}
 
 bool plan_binary(
     BinaryPlan& plan, Binary kind, const at::Tensor& a, const at::Tensor& b) {

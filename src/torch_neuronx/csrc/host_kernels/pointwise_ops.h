@@ -200,7 +200,7 @@ struct GreaterEqual {
 struct Addcmul {
   template <class V>
   static V of(V a, V b, V c, V value) {
-    return a + value * b * c;
+    return at::vec::fmadd(value * b, c, a);
   }
 };
 struct Addcdiv {
