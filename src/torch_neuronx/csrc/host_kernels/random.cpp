@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -56,7 +57,8 @@ W unit(Bits random, int digits) {
 // (0, 1], safe for a logarithm.
 template <class W, class Bits>
 W positive_unit(Bits random) {
-  constexpr int digits = std::numeric_limits<W>::digits;
+  constexpr int digits = std::min(
+      std::numeric_limits<W>::digits, static_cast<int>(sizeof(Bits) * 8));
   return W{1} - unit<W>(random, digits);
 }
 
