@@ -16,6 +16,7 @@ from nki.errors import NkiValidationError, NkiWarning, TraceError
 from nki.program import builder as building
 from nki.program.ir import Program
 from nki.program.tensor import NkiTensor
+from nki.simulator import native
 from nki.simulator.memory import Machine, SharedMemory
 from nki.simulator.replay import Replay
 from nki.simulator.step import run_in_steps
@@ -81,17 +82,18 @@ class Kernel:
         bound = {path: arrays.argument(value) for path, value in call.arrays.items()}
         as_torch = any(argument.is_torch for argument in bound.values())
         memory = {path: argument.memory for path, argument in bound.items()}
-        if specialization is None or specialization.programs is None:
-            machine, result = run_in_steps(
-                call,
-                chip=settings.target_chip(),
-                grid=self.grid,
-                num_cores=self.num_cores,
-                arguments=memory,
-                strict=self._strict(),
-            )
-        else:
-            machine, result = self._replay(specialization, memory)
+        with native.one_blas_thread():
+            if specialization is None or specialization.programs is None:
+                machine, result = run_in_steps(
+                    call,
+                    chip=settings.target_chip(),
+                    grid=self.grid,
+                    num_cores=self.num_cores,
+                    arguments=memory,
+                    strict=self._strict(),
+                )
+            else:
+                machine, result = self._replay(specialization, memory)
         for argument in bound.values():
             if argument.write_back is not None:
                 argument.write_back()

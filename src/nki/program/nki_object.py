@@ -19,8 +19,12 @@ class NkiObject:
         for name, value in list(cls.__dict__.items()):
             if not name.startswith("_") and name not in annotations and _is_plain(value):
                 annotations[name] = "Any"
-        if "__slots__" not in cls.__dict__:
-            cls.__annotations__ = annotations
+        if "__slots__" in cls.__dict__:
+            return
+        cls.__annotations__ = annotations
+        if "__init__" not in cls.__dict__:
+            # @dataclass keeps a constructor that is there; this one lets fields stay open.
+            cls.__init__ = NkiObject.__init__  # type: ignore[method-assign]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         names = _fields(type(self))
@@ -58,7 +62,7 @@ def _fields(cls: type) -> list[str]:
     names: dict[str, None] = {}
     for base in reversed(cls.__mro__):
         for name, kind in base.__dict__.get("__annotations__", {}).items():
-            if not str(kind).startswith("ClassVar"):
+            if "ClassVar" not in str(kind):
                 names[name] = None
     return list(names)
 
@@ -67,8 +71,11 @@ _UNSET = object()
 
 
 def _default(cls: type, name: str) -> Any:
-    value = getattr(cls, name, _UNSET)
+    declared = getattr(cls, "__dataclass_fields__", {}).get(name)
+    value = declared if declared is not None else getattr(cls, name, _UNSET)
     if isinstance(value, dataclasses.Field):
+        if value.default is dataclasses.MISSING and value.default_factory is dataclasses.MISSING:
+            return _UNSET
         if value.default_factory is not dataclasses.MISSING:
             return value.default_factory()
         return value.default

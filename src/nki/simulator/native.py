@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +44,34 @@ def library() -> Any:
 
 
 @functools.cache
-def sgemm() -> int | None:
-    """Address of the sgemm in the OpenBLAS that NumPy brings along; None where it has none."""
+def _blas() -> Any:
+    """The OpenBLAS that NumPy brings along; None where it has none."""
     for folder in ("numpy.libs", "numpy/.dylibs"):
         root = Path(np.__file__).resolve().parent.parent / folder
         for path in root.glob("*openblas64*"):
-            blas = ctypes.CDLL(str(path))
-            function = getattr(blas, _SGEMM, None)
-            if function is not None:
-                return ctypes.cast(function, ctypes.c_void_p).value
+            return ctypes.CDLL(str(path))
     return None
+
+
+@functools.cache
+def sgemm() -> int | None:
+    """Address of NumPy's sgemm."""
+    function = getattr(_blas(), _SGEMM, None)
+    return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Products of tiles are too small to share among threads; waiting for them costs more."""
+    set_threads = getattr(_blas(), "openblas_set_num_threads_local", None)
+    if set_threads is None:
+        yield
+        return
+    before = set_threads(1)
+    try:
+        yield
+    finally:
+        set_threads(before)
 
 
 def available() -> bool:
