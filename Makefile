@@ -18,13 +18,13 @@ JOBS ?= auto
 DEPENDENCIES := $(VENV)/.dependencies
 BUILT := $(VENV)/.built
 
-$(DEPENDENCIES): pyproject.toml Makefile
+$(DEPENDENCIES): pyproject.toml Makefile examples/demo/requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@# torch by itself first: nothing below may replace it.
 	$(PIP) install '$(TORCH)' 'numpy>=1.26'
 	$(PIP) install '$(TORCH)' 'setuptools>=77' wheel ninja ml_dtypes \
-	  'pytest>=8' pytest-xdist 'hypothesis>=6.100' 'expecttest>=0.3' \
-	  'ruff==0.14.*' 'mypy==1.19.*' 'clang-format==20.*'
+	  'pytest>=8' pytest-xdist 'hypothesis>=6.100' 'expecttest>=0.3' 'scipy>=1.11' \
+	  'ruff==0.14.*' 'mypy==1.19.*' 'clang-format==20.*' -r examples/demo/requirements.txt
 	touch $@
 
 $(BUILT): $(DEPENDENCIES) setup.py $(CPP_SOURCES)
@@ -42,7 +42,6 @@ setup: $(BUILT) ## virtual environment, dependencies, editable install (only whe
 build: setup ## the same as setup
 
 demo: setup ## the main job on real input: speech, text, training
-	$(PIP) install '$(TORCH)' -r examples/demo/requirements.txt
 	$(BIN)/python -m examples.demo
 
 test: setup ## Python and native tests that take seconds
