@@ -4,42 +4,6 @@
 from __future__ import annotations
 
 KNOWN_DEFECTS = {
-    "tests/ops/test_error_inputs.py::test_device_refuses_what_the_cpu_refuses[add]": (
-        "the op's error inputs on the device do not pair with those on the CPU; not compared yet"
-    ),
-    "tests/ops/test_error_inputs.py::test_device_refuses_what_the_cpu_refuses[mul]": (
-        "the op's error inputs on the device do not pair with those on the CPU; not compared yet"
-    ),
-    "tests/ops/test_error_inputs.py::test_device_refuses_what_the_cpu_refuses[sub]": (
-        "the op's error inputs on the device do not pair with those on the CPU; not compared yet"
-    ),
-    "tests/ops/test_error_inputs.py::test_device_refuses_what_the_cpu_refuses[div_no_rounding_mode]": (
-        "the op's error inputs on the device do not pair with those on the CPU; not compared yet"
-    ),
-    "tests/ops/test_error_inputs.py::test_device_refuses_what_the_cpu_refuses[div_trunc_rounding]": (
-        "the op's error inputs on the device do not pair with those on the CPU; not compared yet"
-    ),
-    "tests/ops/test_error_inputs.py::test_device_refuses_what_the_cpu_refuses[div_floor_rounding]": (
-        "the op's error inputs on the device do not pair with those on the CPU; not compared yet"
-    ),
-    "tests/ops/test_error_inputs.py::test_device_refuses_what_the_cpu_refuses[true_divide]": (
-        "the op's error inputs on the device do not pair with those on the CPU; not compared yet"
-    ),
-    "tests/ops/test_error_inputs.py::test_device_refuses_what_the_cpu_refuses[floor_divide]": (
-        "the op's error inputs on the device do not pair with those on the CPU; not compared yet"
-    ),
-    "tests/ops/test_error_inputs.py::test_device_refuses_what_the_cpu_refuses[median]": (
-        "the op's error inputs on the device do not pair with those on the CPU; not compared yet"
-    ),
-    "tests/ops/test_error_inputs.py::test_device_refuses_what_the_cpu_refuses[cat]": (
-        "the direct cat does not refuse an out= that overlaps an input"
-    ),
-    "tests/ops/test_error_inputs.py::test_device_refuses_what_the_cpu_refuses[T]": (
-        "the op's error inputs on the device do not pair with those on the CPU; not compared yet"
-    ),
-    "tests/ops/test_error_inputs.py::test_device_refuses_what_the_cpu_refuses[where]": (
-        "the op's error inputs on the device do not pair with those on the CPU; not compared yet"
-    ),
     "tests/ops/test_lazy_bits.py::test_inplace_op_inside_inference_mode_gives_the_cpus_result[logical_and-float32]": (
         "an in-place op whose result has another shape resizes instead of being refused"
     ),

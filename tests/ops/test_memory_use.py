@@ -171,22 +171,28 @@ def release() -> None:
     torch.neuron.empty_cache()
 
 
+def bytes_of_results(result: Any, known: Iterable[Tensor]) -> int:
+    """Bytes of the storages that an op made."""
+    before = {x.untyped_storage().data_ptr() for x in known}
+    made = {
+        x.untyped_storage().data_ptr(): x.untyped_storage().nbytes()
+        for x in tree_leaves(result)
+        if isinstance(x, Tensor) and x.untyped_storage().data_ptr() not in before
+    }
+    return sum(made.values())
+
+
 def touched(device: str, operation: Operation) -> tuple[int, int]:
-    """Host memory that an op touches at its peak, and device memory that it is counted for."""
+    """Host memory that an op touches at its peak, and the bytes of its outputs."""
     make, function = operation
     inputs = make(device)
     function(*make(device))  # code pages, thread pools, caches of the first call
     release()
-    torch.neuron.reset_peak_memory_stats()
-    counted = torch.neuron.memory_allocated()
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
     before = process_memory("VmRSS")
     result = function(*inputs)
     torch.neuron.synchronize()
-    peak = process_memory("VmHWM") - before
-    peak_counted = torch.neuron.max_memory_allocated() - counted
-    del result
-    return peak, peak_counted
+    return process_memory("VmHWM") - before, bytes_of_results(result, inputs)
 
 
 def one_in_four(names: Iterable[str]) -> list[Any]:
@@ -199,7 +205,8 @@ def one_in_four(names: Iterable[str]) -> list[Any]:
 
 @pytest.mark.parametrize("name", one_in_four(ALL))
 def test_op_takes_no_more_memory_than_on_the_cpu(name):
-    theirs, _ = touched("cpu", ALL[name])
+    # Outputs below malloc's limit may come from its heap, as memory that was touched before.
+    theirs = max(touched("cpu", ALL[name]))
     ours, _ = touched(DEVICE, ALL[name])
     assert ours <= theirs * 1.05 + SLACK, (
         f"{name} touches {ours / 2**20:.1f} MiB, on the CPU {theirs / 2**20:.1f} MiB; "
@@ -211,21 +218,16 @@ def test_op_takes_no_more_memory_than_on_the_cpu(name):
 def test_op_is_counted_for_its_outputs_only(name):
     make, function = ALL[name]
     inputs = make(DEVICE)
-    known = {x.untyped_storage().data_ptr() for x in inputs}
     release()
     torch.neuron.reset_peak_memory_stats()
     before = torch.neuron.memory_allocated()
     result = function(*inputs)
     torch.neuron.synchronize()
     peak = torch.neuron.max_memory_allocated() - before
-    outputs = {
-        x.untyped_storage().data_ptr(): x.untyped_storage().nbytes()
-        for x in tree_leaves(result)
-        if isinstance(x, Tensor) and x.untyped_storage().data_ptr() not in known
-    }
+    outputs = bytes_of_results(result, inputs)
     # 64 KiB: index and mask tensors that the function itself makes.
     temporaries = TEMPORARIES.get(name, 0) + (64 << 10)
-    assert sum(outputs.values()) <= peak <= sum(outputs.values()) * 1.05 + temporaries
+    assert outputs <= peak <= outputs * 1.05 + temporaries
 
 
 @pytest.mark.parametrize("name", VIEWS)

@@ -1,4 +1,7 @@
 // Autocast on neuron: CUDA's lists of ops, bf16 unless the user says fp16.
+// One more than CUDA's: cross_entropy_loss, which asks log_softmax for the
+// dtype of its input, so bf16 logits would give log-probabilities rounded to
+// bf16.
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
@@ -30,6 +33,7 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
 
 #define FULL_PRECISION(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)
   AT_FORALL_FP32(FULL_PRECISION)
+  FULL_PRECISION(cross_entropy_loss)
 #undef FULL_PRECISION
 
 #define FULL_PRECISION_DTYPE(...) \

@@ -73,9 +73,17 @@ struct Boxed {
     if (value.isTensor()) {
       value = call.to_device(std::move(value).toTensor());
     } else if (value.isList() && holds_tensors(value)) {
-      value = map_tensors(value, [&](const at::Tensor& tensor) {
-        return call.to_device(tensor);
-      });
+      auto list = std::move(value).toList();
+      c10::impl::GenericList changed(list.elementType());
+      changed.reserve(list.size());
+      for (size_t i = 0; i < list.size(); ++i) {
+        // Out of the list, so that a fresh result has one holder.
+        IValue item = list.extract(i);
+        changed.push_back(
+            item.isTensor() ? IValue(call.to_device(std::move(item).toTensor()))
+                            : std::move(item));
+      }
+      value = std::move(changed);
     }
   }
 };

@@ -4,6 +4,7 @@
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <typeinfo>
 
 #include "runtime/recorder.h"
@@ -84,6 +85,30 @@ void HostCall::on_device(c10::Device device) {
   device_ = checked_index(device);
 }
 
+at::Tensor HostCall::alias_of_same(const at::Tensor& tensor, bool written) {
+  // Beyond the fixed arguments come lists, where kernels do not compare.
+  constexpr size_t kCompared = 8;
+  const size_t count = std::min(entries_.size(), kCompared);
+  for (size_t i = 0; i < count; ++i) {
+    auto& entry = entries_[i];
+    if (C10_LIKELY(
+            entry.original.unsafeGetTensorImpl() !=
+            tensor.unsafeGetTensorImpl())) {
+      continue;
+    }
+    if (written && !entry.written && is_dense(tensor)) {
+      auto storage = host_alias(
+          tensor.storage().unsafeGetStorageImpl(), /*for_write=*/true);
+      entry.data_before = storage->data();
+      entry.alias.unsafeGetTensorImpl()->set_storage_keep_dtype(
+          c10::Storage(std::move(storage)));
+    }
+    entry.written = entry.written || written;
+    return entry.alias;
+  }
+  return {};
+}
+
 at::Tensor HostCall::to_host(at::Tensor tensor, bool written) {
   if (!tensor.defined()) {
     return tensor;
@@ -110,6 +135,9 @@ at::Tensor HostCall::to_host(at::Tensor tensor, bool written) {
     }
   } else if (C10_UNLIKELY(device_ != device.index())) {
     two_devices(tensor);
+  }
+  if (auto same = alias_of_same(tensor, written); same.defined()) {
+    return same;
   }
   at::Tensor alias;
   const void* data = nullptr;
@@ -189,7 +217,7 @@ void HostCall::finish() {
   }
 }
 
-c10::Storage HostCall::storage_for(const at::Tensor& host) {
+c10::Storage HostCall::storage_for(const at::Tensor& host, bool sole) {
   const auto& storage = host.storage();
   for (const auto& entry : entries_) {
     if (entry.original.device().type() == kNeuron && is_dense(entry.original) &&
@@ -204,7 +232,7 @@ c10::Storage HostCall::storage_for(const at::Tensor& host) {
       return to;
     }
   }
-  const bool only_holder = storage.use_count() == 1;
+  const bool only_holder = sole && storage.use_count() == 1;
   c10::Storage taken(adopt_storage(
       c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(
           storage.unsafeGetStorageImpl()),
@@ -236,6 +264,13 @@ at::Tensor HostCall::wrap(const at::Tensor& host, c10::Storage storage) {
 }
 
 at::Tensor HostCall::to_device(at::Tensor result) {
+  // A kernel may return a tensor that somebody keeps, such as the sizes of a
+  // nested tensor: its memory must stay where it is.
+  const bool sole = result.use_count() == 1;
+  return to_device(std::move(result), sole);
+}
+
+at::Tensor HostCall::to_device(at::Tensor result, bool sole) {
   if (!result.defined() || result.device().type() != c10::DeviceType::CPU) {
     return result;
   }
@@ -248,9 +283,9 @@ at::Tensor HostCall::to_device(at::Tensor result) {
     return result;
   }
   if (C10_UNLIKELY(!is_dense(result))) {
-    return wrap_special(result);
+    return wrap_special(result, sole);
   }
-  return wrap(result, storage_for(result));
+  return wrap(result, storage_for(result, sole));
 }
 
 }  // namespace neuron

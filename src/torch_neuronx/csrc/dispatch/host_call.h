@@ -71,11 +71,16 @@ class HostCall {
     const void* data_before;
     bool written;
   };
+  // `sole`: nobody but this call holds the result, so its memory can be taken.
+  at::Tensor to_device(at::Tensor result, bool sole);
+  // The alias that another argument already has, if it is this very tensor:
+  // kernels ask whether `out` is `self`.
+  at::Tensor alias_of_same(const at::Tensor& tensor, bool written);
   at::Tensor wrap(const at::Tensor& host, c10::Storage storage);
-  at::Tensor wrap_special(const at::Tensor& host);
+  at::Tensor wrap_special(const at::Tensor& host, bool sole);
   at::Tensor alias_special(const at::Tensor& tensor, bool written);
   void finish_special(const Entry& entry);
-  c10::Storage storage_for(const at::Tensor& host);
+  c10::Storage storage_for(const at::Tensor& host, bool sole);
   [[noreturn]] void two_devices(const at::Tensor& tensor) const;
 
   const OpRecord& op_;

@@ -147,14 +147,15 @@ void HostCall::finish_special(const Entry& entry) {
     impl->raw_resize_(
         alias->sparse_dim(), alias->dense_dim(), entry.alias.sizes());
     impl->set_indices_and_values_unsafe(
-        to_device(alias->indices()), to_device(alias->values()));
+        to_device(alias->indices(), /*sole=*/true),
+        to_device(alias->values(), /*sole=*/true));
     impl->set_coalesced(alias->coalesced());
   } else if (has(original, DispatchKey::SparseCsr)) {
     auto* alias = csr(entry.alias);
     csr(original)->set_member_tensors(
-        to_device(alias->compressed_indices()),
-        to_device(alias->plain_indices()),
-        to_device(alias->values()),
+        to_device(alias->compressed_indices(), /*sole=*/true),
+        to_device(alias->plain_indices(), /*sole=*/true),
+        to_device(alias->values(), /*sole=*/true),
         entry.alias.sizes());
   } else if (has(original, DispatchKey::Quantized)) {
     auto* from =
@@ -166,7 +167,7 @@ void HostCall::finish_special(const Entry& entry) {
   }
 }
 
-at::Tensor HostCall::wrap_special(const at::Tensor& host) {
+at::Tensor HostCall::wrap_special(const at::Tensor& host, bool sole) {
   if (host._is_zerotensor()) {
     return at::zeros(host.sizes(), host.options().device(device_at(device())));
   }
@@ -174,21 +175,21 @@ at::Tensor HostCall::wrap_special(const at::Tensor& host) {
     return make_coo(
         host,
         DispatchKey::SparsePrivateUse1,
-        to_device(coo(host)->indices()),
-        to_device(coo(host)->values()));
+        to_device(coo(host)->indices(), sole),
+        to_device(coo(host)->values(), sole));
   }
   if (has(host, DispatchKey::SparseCsr)) {
     return make_csr(
         host,
         DispatchKey::SparseCsrPrivateUse1,
         device_at(device()),
-        to_device(csr(host)->compressed_indices()),
-        to_device(csr(host)->plain_indices()),
-        to_device(csr(host)->values()));
+        to_device(csr(host)->compressed_indices(), sole),
+        to_device(csr(host)->plain_indices(), sole),
+        to_device(csr(host)->values(), sole));
   }
   if (has(host, DispatchKey::Quantized)) {
     return make_quantized(
-        host, DispatchKey::QuantizedPrivateUse1, storage_for(host));
+        host, DispatchKey::QuantizedPrivateUse1, storage_for(host, sole));
   }
   TORCH_CHECK(
       has(host, DispatchKey::NestedTensor),
@@ -197,7 +198,7 @@ at::Tensor HostCall::wrap_special(const at::Tensor& host) {
       host.key_set(),
       ".");
   return make_nested(
-      host, DispatchKey::NestedTensorPrivateUse1, storage_for(host));
+      host, DispatchKey::NestedTensorPrivateUse1, storage_for(host, sole));
 }
 
 }  // namespace neuron

@@ -13,8 +13,33 @@ namespace {
 using at::Tensor;
 using Optional = std::optional<Tensor>;
 
-Tensor plus(Tensor sum, const Optional& bias) {
-  return bias.has_value() && bias->defined() ? sum + *bias : sum;
+// Like a fused cell, bf16 and fp16 are computed in fp32 and rounded once.
+Tensor wide(const Tensor& tensor) {
+  const auto dtype = tensor.scalar_type();
+  return dtype == at::kBFloat16 || dtype == at::kHalf ? tensor.to(at::kFloat)
+                                                      : tensor;
+}
+
+// What a linear layer gives, whose bias came separately.
+Tensor with_bias(const Tensor& product, const Optional& bias) {
+  auto sum = wide(product);
+  return bias.has_value() && bias->defined() ? sum + wide(*bias) : sum;
+}
+
+// Rounded results of one cell, all of `like`'s dtype.
+template <class... Ts>
+auto rounded(const Tensor& like, const Ts&... each) {
+  return std::make_tuple(
+      (each.defined() ? each.to(like.scalar_type()) : each)...);
+}
+
+// The factors in autograd's order, so that fp32 rounds as unfused cells do.
+Tensor sigmoid_backward(const Tensor& gradient, const Tensor& y) {
+  return gradient * (1 - y) * y;
+}
+
+Tensor tanh_backward(const Tensor& gradient, const Tensor& y) {
+  return gradient * (1 - y * y);
 }
 
 // Gates in the order input, forget, cell, output; the workspace keeps them
@@ -25,16 +50,16 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell(
     const Tensor& cx,
     const Optional& input_bias,
     const Optional& hidden_bias) {
-  const auto gates =
-      plus(plus(input_gates + hidden_gates, input_bias), hidden_bias)
-          .chunk(4, 1);
+  const auto gates = (with_bias(hidden_gates, hidden_bias) +
+                      with_bias(input_gates, input_bias))
+                         .chunk(4, 1);
   const auto input = gates[0].sigmoid();
   const auto forget = gates[1].sigmoid();
   const auto cell = gates[2].tanh();
   const auto output = gates[3].sigmoid();
-  auto cy = forget * cx + input * cell;
-  auto hy = output * cy.tanh();
-  return {hy, cy, at::cat({input, forget, cell, output}, 1)};
+  const auto cy = forget * wide(cx) + input * cell;
+  const auto hy = output * cy.tanh();
+  return rounded(cx, hy, cy, at::cat({input, forget, cell, output}, 1));
 }
 
 std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(
@@ -49,25 +74,25 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(
   if (!has_hy && !has_cy) {
     return {};
   }
-  const auto gates = workspace.chunk(4, 1);
+  const auto gates = wide(workspace).chunk(4, 1);
   const auto& input = gates[0];
   const auto& forget = gates[1];
   const auto& cell = gates[2];
   const auto& output = gates[3];
-  const auto tanh_cy = cy.tanh();
-  const auto hy = has_hy ? *grad_hy : at::zeros_like(cy);
-  auto through_cell = hy * output * (1 - tanh_cy * tanh_cy);
+  const auto tanh_cy = wide(cy).tanh();
+  const auto hy = has_hy ? wide(*grad_hy) : at::zeros_like(tanh_cy);
+  auto through_cell = tanh_backward(hy * output, tanh_cy);
   if (has_cy) {
-    through_cell = through_cell + *grad_cy;
+    through_cell = wide(*grad_cy) + through_cell;
   }
-  auto grad_gates = at::cat(
-      {through_cell * cell * input * (1 - input),
-       through_cell * cx * forget * (1 - forget),
-       through_cell * input * (1 - cell * cell),
-       hy * tanh_cy * output * (1 - output)},
+  const auto grad_gates = at::cat(
+      {sigmoid_backward(through_cell * cell, input),
+       sigmoid_backward(through_cell * wide(cx), forget),
+       tanh_backward(through_cell * input, cell),
+       sigmoid_backward(hy * tanh_cy, output)},
       1);
-  auto grad_bias = has_bias ? grad_gates.sum(0) : Tensor();
-  return {grad_gates, through_cell * forget, grad_bias};
+  const auto grad_bias = has_bias ? grad_gates.sum(0) : Tensor();
+  return rounded(cx, grad_gates, through_cell * forget, grad_bias);
 }
 
 // Gates in the order reset, update, new; the workspace keeps
@@ -78,31 +103,36 @@ std::tuple<Tensor, Tensor> gru_cell(
     const Tensor& hx,
     const Optional& input_bias,
     const Optional& hidden_bias) {
-  const auto from_input = plus(input_gates, input_bias).chunk(3, 1);
-  const auto from_hidden = plus(hidden_gates, hidden_bias).chunk(3, 1);
-  const auto reset = (from_input[0] + from_hidden[0]).sigmoid();
-  const auto update = (from_input[1] + from_hidden[1]).sigmoid();
-  const auto fresh = (from_input[2] + reset * from_hidden[2]).tanh();
-  auto hy = fresh + update * (hx - fresh);
-  return {hy, at::cat({reset, update, fresh, hx, from_hidden[2]}, 1)};
+  const auto from_input = with_bias(input_gates, input_bias).chunk(3, 1);
+  const auto from_hidden = with_bias(hidden_gates, hidden_bias).chunk(3, 1);
+  const auto reset = (from_hidden[0] + from_input[0]).sigmoid();
+  const auto update = (from_hidden[1] + from_input[1]).sigmoid();
+  const auto fresh = (from_input[2] + from_hidden[2] * reset).tanh();
+  const auto before = wide(hx);
+  const auto hy = (before - fresh) * update + fresh;
+  return rounded(
+      hx, hy, at::cat({reset, update, fresh, before, from_hidden[2]}, 1));
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gru_cell_backward(
     const Tensor& grad_hy, const Tensor& workspace, bool has_bias) {
-  const auto saved = workspace.chunk(5, 1);
+  const auto saved = wide(workspace).chunk(5, 1);
   const auto& reset = saved[0];
   const auto& update = saved[1];
   const auto& fresh = saved[2];
   const auto& hx = saved[3];
   const auto& hidden_new = saved[4];
-  const auto grad_update = grad_hy * (hx - fresh) * update * (1 - update);
-  const auto grad_new = grad_hy * (1 - update) * (1 - fresh * fresh);
-  const auto grad_reset = grad_new * hidden_new * reset * (1 - reset);
-  auto grad_input = at::cat({grad_reset, grad_update, grad_new}, 1);
-  auto grad_hidden = at::cat({grad_reset, grad_update, grad_new * reset}, 1);
-  auto input_bias = has_bias ? grad_input.sum(0) : Tensor();
-  auto hidden_bias = has_bias ? grad_hidden.sum(0) : Tensor();
-  return {grad_input, grad_hidden, grad_hy * update, input_bias, hidden_bias};
+  const auto hy = wide(grad_hy);
+  const auto grad_update = sigmoid_backward(hy * (hx - fresh), update);
+  const auto grad_new = tanh_backward(hy * (1 - update), fresh);
+  const auto grad_reset = sigmoid_backward(grad_new * hidden_new, reset);
+  const auto grad_input = at::cat({grad_reset, grad_update, grad_new}, 1);
+  const auto grad_hidden =
+      at::cat({grad_reset, grad_update, grad_new * reset}, 1);
+  const auto input_bias = has_bias ? grad_input.sum(0) : Tensor();
+  const auto hidden_bias = has_bias ? grad_hidden.sum(0) : Tensor();
+  return rounded(
+      grad_hy, grad_input, grad_hidden, hy * update, input_bias, hidden_bias);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
