@@ -26,6 +26,14 @@ class BadForkError(RuntimeError):
     """The device is used in a forked child although the parent had already used it."""
 
 
+class ClockError(RuntimeError):
+    """The modelled clock cannot say what was asked."""
+
+
+class DryValueError(RuntimeError):
+    """A program under the driver "dry" asks for a value, and none was supplied."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence with the closest known name and a leading space, or nothing."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
@@ -34,3 +42,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 class OptionError(ValueError):
     """A mode or option of torch.compile that does not exist."""
+
+
+class TileKernelError(ValueError):
+    """A tile kernel called with tensors, or made an operator, in a way that cannot be."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import sys
+from pathlib import Path
 
 import torch
 from torch.utils.backend_registration import (
@@ -11,11 +12,12 @@ from torch.utils.backend_registration import (
     rename_privateuse1_backend,
 )
 
-from torch_neuronx import _C, device, settings
+from torch_neuronx import _C, clock, device, dry, settings
 from torch_neuronx.device import patches
 from torch_neuronx.device.driver import check_available, platform
 from torch_neuronx.distributed import backend
 from torch_neuronx.ops import tracking
+from torch_neuronx.ops.costs import Machine
 
 _registered = False
 
@@ -52,6 +54,11 @@ def register() -> None:
     backend.register()
     atexit.register(_finish_work)
     tracking.load_rows(machine.chip)
+    _C._set_library_folders([f"{Path(torch.__file__).parent}/", f"{Path(__file__).parent}/"])
+    clock.configure(Machine(instance=machine.instance, lnc=machine.lnc))
+    dry.install()
+    if driver == "dry":
+        _C._observer_start()
     tracking.set_strict(chosen.strict)
 
 

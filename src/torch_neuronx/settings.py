@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from torch_neuronx.allocator_config import AllocatorConfig, parse_allocator_config
 from torch_neuronx.errors import SettingError, did_you_mean
 
 DRIVERS = ("host", "dry", "nrt")
@@ -24,16 +25,6 @@ class Variable:
     accepts: str
     default: str
     meaning: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class AllocatorConfig:
-    """TORCH_NEURONX_SEGMENT_ALLOCATOR_CONFIG, taken apart."""
-
-    max_split_size_bytes: int = -1
-    """Cached blocks above this size are never split; -1 sets no limit."""
-    memory_fraction: float = 1.0
-    """Share of each core's HBM that the process may reserve."""
 
 
 def parse_flag(text: str) -> bool:
@@ -102,55 +93,6 @@ def parse_cores(text: str) -> tuple[int, ...]:
     return tuple(cores)
 
 
-def _parse_split_size(text: str) -> int:
-    if not text.isdecimal():
-        raise SettingError(f"kMaxSplitSizeBytes:{text} is not a number of bytes.")
-    return int(text)
-
-
-def _parse_fraction(text: str) -> float:
-    try:
-        fraction = float(text)
-    except ValueError:
-        fraction = -1.0
-    if not 0 < fraction <= 1:
-        raise SettingError(f"kMemoryFraction:{text} is not above 0 and at most 1.")
-    return fraction
-
-
-# key in the variable -> (field of AllocatorConfig, reader)
-_ALLOCATOR_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "kMaxSplitSizeBytes": ("max_split_size_bytes", _parse_split_size),
-    "kMemoryFraction": ("memory_fraction", _parse_fraction),
-}
-# Keys of AWS's allocator that ours has no use for.
-_IDLE_ALLOCATOR_KEYS = ("kMaxNonSplitRoundingBytes",)
-
-
-def parse_allocator_config(text: str) -> AllocatorConfig:
-    """Read "key=value,key=value"."""
-    fields: dict[str, Any] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        key, _, value = part.replace(":", "=", 1).partition("=")
-        key, value = key.strip(), value.strip()
-        if key in _IDLE_ALLOCATOR_KEYS:
-            warnings.warn(
-                f"TORCH_NEURONX_SEGMENT_ALLOCATOR_CONFIG: {key} changes nothing here, because "
-                "blocks of 16 MiB and more have segments of their own.",
-                stacklevel=2,
-            )
-            continue
-        if key not in _ALLOCATOR_KEYS:
-            known = (*_ALLOCATOR_KEYS, *_IDLE_ALLOCATOR_KEYS)
-            raise SettingError(
-                f"The allocator has no key {key!r}.{did_you_mean(key, known)} "
-                f"Known: {', '.join(known)}."
-            )
-        field, parse = _ALLOCATOR_KEYS[key]
-        fields[field] = parse(value)
-    return AllocatorConfig(**fields)
-
-
 def variable(
     name: str,
     *,
@@ -176,7 +118,8 @@ class Settings:
         default="host",
         accepts="`host`, `dry`, `nrt`",
         meaning="Who runs the work. `host`: this machine's CPU, true values. "
-        "`dry` (shapes and modelled time only) and `nrt` (the real chip) are not available yet.",
+        "`dry`: shapes only; time and memory of the chip are modelled. `nrt` (the real chip) is "
+        "not available yet.",
     )
     instance_type: str | None = variable(
         "NEURON_INSTANCE_TYPE",
@@ -286,6 +229,26 @@ WITHOUT_EFFECT: dict[str, str] = {
     "TORCH_DEVICE_BACKEND_AUTOLOAD": "PyTorch's own: 0 means that `import torch` alone does not "
     "load the device",
 }
+
+
+def environment(changes: Mapping[str, str]) -> dict[str, str]:
+    """This process's environment with `changes`, for a child process."""
+    return {**os.environ, **changes}
+
+
+def launched_as() -> tuple[int, int]:
+    """Rank and world size as torchrun tells its processes; (0, 1) without it.
+
+    Raises:
+        SettingError: one of the two is not a number, or they do not fit each other.
+    """
+    rank, size = os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1")
+    if not (rank.isdecimal() and size.isdecimal() and int(rank) < int(size)):
+        raise SettingError(
+            f"RANK={rank} and WORLD_SIZE={size} name no process; RANK counts from 0 to "
+            "WORLD_SIZE - 1."
+        )
+    return int(rank), int(size)
 
 
 def variables() -> dict[str, Variable]:

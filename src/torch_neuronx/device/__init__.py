@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from torch_neuronx import _C
+from torch_neuronx.clock import Measurement, measure, modelled_time
 from torch_neuronx.device import amp, memory, random, streams
 from torch_neuronx.device.cores import (
     _exchange_device,
@@ -74,11 +75,13 @@ from torch_neuronx.device.streams import (
     set_stream,
     stream,
 )
+from torch_neuronx.dry import dry_values
 
 OutOfMemoryError = torch.OutOfMemoryError
 
 __all__ = [
     "Event",
+    "Measurement",
     "NeuronDeviceProperties",
     "OutOfMemoryError",
     "Stream",
@@ -96,6 +99,7 @@ __all__ = [
     "device_count",
     "device_of",
     "driver",
+    "dry_values",
     "empty_cache",
     "get_amp_supported_dtype",
     "get_arch_list",
@@ -116,6 +120,7 @@ __all__ = [
     "max_memory_active",
     "max_memory_allocated",
     "max_memory_reserved",
+    "measure",
     "mem_get_info",
     "memory",
     "memory_active",
@@ -125,6 +130,7 @@ __all__ = [
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "modelled_time",
     "platform",
     "random",
     "reset_accumulated_memory_stats",

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import overload
 
-from torch_neuronx import settings
+from torch_neuronx import _C, settings
 from torch_neuronx.device.platform import Platform, resolve
 from torch_neuronx.errors import DriverUnavailableError
 
 _MISSING = {
-    "dry": "it would allocate addresses only and run shape inference",
     "nrt": "it would compile with neuronx-cc and run on the chip through libnrt",
 }
 
@@ -25,10 +25,11 @@ def check_available(name: str) -> str:
         DriverUnavailableError: it exists in the design only.
     """
     name = settings.parse_driver(name)
-    if name != "host":
+    if name in _MISSING:
         raise DriverUnavailableError(
             f"The driver {name!r} is not available yet ({_MISSING[name]}). "
-            "Use the driver 'host': unset NEURON_DRIVER or set it to host."
+            "Use the driver 'host', or 'dry' for modelled time and memory without values: set "
+            "NEURON_DRIVER to host or dry."
         )
     return name
 
@@ -46,16 +47,40 @@ def driver(name: str) -> AbstractContextManager[str]: ...
 def driver(name: str | None = None) -> str | AbstractContextManager[str]:
     """Name the driver in use, or run a block under the driver `name`.
 
+    Another driver may only begin, and end, while no neuron tensor is alive: what one driver
+    allocated means nothing to the other. Code in a function leaves none behind.
+
     Raises:
         SettingError: there is no such driver.
         DriverUnavailableError: it cannot run here.
+        RuntimeError: tensors are alive on entering or leaving the block.
     """
     if name is None:
-        return settings.current().driver
+        return "dry" if _C._is_dry() else "host"
     return _under(check_available(name))
 
 
 @contextmanager
 def _under(name: str) -> Iterator[str]:
-    # One driver runs here so far, so there is nothing to exchange.
-    yield name
+    before = driver()
+    use(name)
+    try:
+        yield name
+    finally:
+        use(before)
+
+
+def use(name: str) -> None:
+    """Make `name` the driver of this process; the modelled clock always runs under "dry".
+
+    Raises:
+        RuntimeError: tensors are alive.
+    """
+    if name == driver():
+        return
+    gc.collect()
+    _C._set_driver(name)
+    if name == "dry":
+        _C._observer_start()
+    else:
+        _C._observer_stop()

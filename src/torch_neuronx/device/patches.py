@@ -16,6 +16,8 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parameter import UninitializedParameter, is_lazy
 from torch.utils.dlpack import DLDeviceType
 
+from torch_neuronx import _C
+
 
 def apply() -> None:
     """Apply all patches; called once, by the registration."""
@@ -80,6 +82,8 @@ def _printing() -> None:
 
     @functools.wraps(original)
     def print_from_host(self: torch.Tensor, indent: int) -> str:
+        if self.device.type == "neuron" and _C._is_dry():
+            return f"(no values, size={tuple(self.shape)}, device='{self.device}', {self.dtype})"
         printed: str = original(self.cpu() if self.device.type == "neuron" else self, indent)
         return printed
 

@@ -9,6 +9,7 @@ import torch
 
 from torch_neuronx import _C
 from torch_neuronx.device.cores import Device, device_index
+from torch_neuronx.errors import ClockError
 
 
 def _device_type() -> int:
@@ -80,6 +81,21 @@ class Event(torch.Event):
         """Milliseconds of real time from this event to `other`; both need `enable_timing`."""
         # torch.Event's own method refuses subclasses as its argument.
         return _C._event_elapsed_ms(self, other)
+
+    def modelled_elapsed_time(self, other: torch.Event) -> float:
+        """Milliseconds from this event to `other` on the modelled chip.
+
+        Raises:
+            ClockError: one of the two was not recorded while the clock ran.
+        """
+        start, end = _C._event_modelled_ns(self), _C._event_modelled_ns(other)
+        for name, when in (("first", start), ("second", end)):
+            if when < 0:
+                raise ClockError(
+                    f"The {name} event was not recorded while the modelled clock ran. Record both "
+                    "inside torch.neuron.measure(), or under the driver 'dry'."
+                )
+        return float(1e-6 * (end - start))
 
     def __repr__(self) -> str:
         state = "recorded" if self.event_id else "not recorded"

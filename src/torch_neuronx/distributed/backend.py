@@ -6,7 +6,8 @@ Shared memory inside a machine and overlap with compute are not here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, cast
 
@@ -15,7 +16,8 @@ import torch.distributed as dist
 from torch.futures import Future
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from torch_neuronx import _C
+from torch_neuronx import _C, settings
+from torch_neuronx.distributed.dry_group import DryProcessGroup
 
 # c10d's names, and Gloo's for the same.
 _COLLECTIVES = {
@@ -145,11 +147,36 @@ for _name, _gloo_name in _PAIRWISE.items():
     setattr(NeuronProcessGroup, _name, _pairwise(_name, _gloo_name))
 
 
-def _create(store: Any, rank: int, size: int, timeout: timedelta) -> NeuronProcessGroup:
-    return NeuronProcessGroup(dist.ProcessGroupGloo(store, rank, size, timeout), rank, size)
+def _create(options: Any, backend_options: Any) -> dist.ProcessGroup:
+    del backend_options
+    rank, size = options.group_rank, options.group_size
+    if _C._is_dry():
+        return DryProcessGroup(rank, size, options.global_ranks_in_group)
+    timeout: timedelta = options.timeout
+    gloo = dist.ProcessGroupGloo(options.store, rank, size, timeout)
+    return NeuronProcessGroup(gloo, rank, size)
+
+
+def _rendezvous_when_dry(original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    # The other ranks of a dry run do not exist, so there is nobody to meet.
+    @functools.wraps(original)
+    def meet(url: str, rank: int = -1, world_size: int = -1, **options: Any) -> Iterator[Any]:
+        if not _C._is_dry():
+            yield from original(url, rank, world_size, **options)
+            return
+        launched_rank, launched_size = settings.launched_as()
+        yield (
+            torch._C._distributed_c10d.HashStore(),
+            launched_rank if rank < 0 else rank,
+            launched_size if world_size < 0 else world_size,
+        )
+
+    return meet
 
 
 def register() -> None:
     """Make "neuron" a backend of torch.distributed and the default of its tensors."""
     if dist.is_available() and not hasattr(dist.Backend, "NEURON"):
-        dist.Backend.register_backend("neuron", _create, devices=["neuron"])
+        dist.Backend.register_backend("neuron", _create, extended_api=True, devices=["neuron"])
+        c10d: Any = dist.distributed_c10d
+        c10d.rendezvous = _rendezvous_when_dry(c10d.rendezvous)

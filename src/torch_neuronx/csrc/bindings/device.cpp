@@ -5,6 +5,7 @@
 #include "bindings/bindings.h"
 #include "c10/device.h"
 #include "c10/generator.h"
+#include "runtime/clock.h"
 #include "runtime/memory.h"
 
 namespace neuron::bindings {
@@ -98,8 +99,10 @@ void add_device(py::module_& m) {
   });
   m.def("_synchronize", [](int device) {
     py::gil_scoped_release no_gil;
-    with_torch_errors(
-        [&] { runtime::synchronize_device(checked_index(device_at(device))); });
+    with_torch_errors([&] {
+      runtime::synchronize_device(checked_index(device_at(device)));
+      runtime::clock::synchronize(checked_index(device_at(device)));
+    });
   });
   m.def("_is_in_bad_fork", &runtime::in_bad_fork);
   m.def("_is_used", &runtime::used);

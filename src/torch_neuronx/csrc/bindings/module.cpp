@@ -8,4 +8,6 @@ PYBIND11_MODULE(_C, m) {
   neuron::bindings::add_memory(m);
   neuron::bindings::add_tracking(m);
   neuron::bindings::add_host(m);
+  neuron::bindings::add_clock(m);
+  neuron::bindings::add_origins(m);
 }

@@ -62,7 +62,9 @@ class DeviceAllocator final : public c10::DeviceAllocator {
 
   void copy_data(
       void* dest, const void* src, std::size_t count) const override {
-    default_copy_data(dest, src, count);
+    if (!runtime::is_dry()) {
+      default_copy_data(dest, src, count);
+    }
   }
 
   bool initialized() override { return runtime::configured(); }

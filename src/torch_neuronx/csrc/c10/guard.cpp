@@ -5,6 +5,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "c10/device.h"
+#include "runtime/clock.h"
 #include "runtime/event.h"
 #include "runtime/memory.h"
 
@@ -114,7 +115,12 @@ class NeuronGuard final : public c10::impl::DeviceGuardImplInterface {
   }
 
   void synchronizeStream(const c10::Stream& stream) const override {
-    with_torch_errors([&] { queue_of(stream).wait_idle(); });
+    auto& queue = queue_of(stream);
+    with_torch_errors([&] { queue.wait_idle(); });
+    if (runtime::clock::running()) {
+      runtime::clock::host_wait(
+          runtime::clock::now(queue.device(), queue.id()));
+    }
   }
 
   bool isStreamCapturing(const c10::Stream&) const override { return false; }
@@ -126,8 +132,10 @@ class NeuronGuard final : public c10::impl::DeviceGuardImplInterface {
   }
 
   void synchronizeDevice(const c10::DeviceIndex index) const override {
-    with_torch_errors(
-        [&] { runtime::synchronize_device(checked_index(device_at(index))); });
+    with_torch_errors([&] {
+      runtime::synchronize_device(checked_index(device_at(index)));
+      runtime::clock::synchronize(checked_index(device_at(index)));
+    });
   }
 
   void recordDataPtrOnStream(

@@ -11,16 +11,22 @@ namespace {
 
 c10::intrusive_ptr<c10::StorageImpl> make_alias(
     c10::StorageImpl* storage, const void* data) {
+  const auto device =
+      runtime::is_dry() ? c10::DeviceType::Meta : c10::DeviceType::CPU;
   return c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(),
       storage->nbytes(),
-      c10::DataPtr(const_cast<void*>(data), c10::Device(c10::DeviceType::CPU)),
-      scoped_host_allocator(),
+      c10::DataPtr(const_cast<void*>(data), c10::Device(device)),
+      runtime::is_dry() ? c10::GetAllocator(c10::DeviceType::Meta)
+                        : scoped_host_allocator(),
       storage->resizable());
 }
 
 // Reads must not materialise a copy-on-write storage; writes must.
 const void* data_for(c10::StorageImpl* storage, bool for_write) {
+  if (runtime::is_dry()) [[unlikely]] {
+    return nullptr;  // meta storages have sizes only
+  }
   return for_write ? storage->mutable_data() : storage->data();
 }
 
@@ -101,7 +107,9 @@ c10::intrusive_ptr<c10::StorageImpl> adopt_storage(
     c10::intrusive_ptr<c10::StorageImpl> host, int device, bool only_holder) {
   const auto nbytes = host->nbytes();
   c10::DataPtr memory;
-  if (only_holder) {
+  if (runtime::is_dry()) {
+    memory = allocate_on(device, nbytes);
+  } else if (only_holder) {
     memory = adopt(
         host->set_data_ptr(
             c10::DataPtr(nullptr, c10::Device(c10::DeviceType::CPU))),
@@ -138,7 +146,7 @@ void resize_storage(c10::StorageImpl* storage, size_t nbytes) {
   const int device = storage->device().index();
   auto fresh = allocate_on(device, nbytes);
   const size_t kept = std::min(nbytes, storage->nbytes());
-  if (kept > 0 && storage->data() != nullptr) {
+  if (kept > 0 && storage->data() != nullptr && !runtime::is_dry()) {
     with_torch_errors([&] { runtime::current_queue(device).wait_idle(); });
     std::memcpy(fresh.get(), storage->data(), kept);
   }
@@ -156,7 +164,10 @@ void follow_alias(
     return;
   }
   const auto nbytes = alias->nbytes();
-  if (alias->data() != data_before) {
+  if (runtime::is_dry()) {
+    storage->set_data_ptr_noswap(
+        allocate_on(storage->device().index(), nbytes));
+  } else if (alias->data() != data_before) {
     void* moved_to = alias->mutable_data();
     auto memory = alias->set_data_ptr(
         c10::DataPtr(moved_to, c10::Device(c10::DeviceType::CPU)));

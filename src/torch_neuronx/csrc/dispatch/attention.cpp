@@ -1,6 +1,7 @@
 // Scaled dot-product attention. ATen asks which algorithm; the answer is the
 // CPU's. Its flash kernel has a direct kernel of ours in front.
 #include "dispatch/direct.h"
+#include "dispatch/dry.h"
 
 #include <ATen/native/transformers/attention.h>
 #include <ATen/ops/_fused_sdp_choice.h>
@@ -34,6 +35,25 @@ int64_t choose(
     std::optional<double> scale,
     bool enable_gqa) {
   static auto& record = op_record("aten::_fused_sdp_choice");
+  if (runtime::is_dry()) {
+    // The same decision as with memory: it looks at metadata only.
+    const c10::impl::ExcludeDispatchKeyGuard below(
+        c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+    const observer::Pause unseen;
+    Mask m;
+    if (mask.has_value() && mask->defined()) {
+      m = dry::described_on_cpu(*mask);
+    }
+    return at::_fused_sdp_choice(
+        dry::described_on_cpu(query),
+        dry::described_on_cpu(key),
+        dry::described_on_cpu(value),
+        m,
+        dropout_p,
+        is_causal,
+        scale,
+        enable_gqa);
+  }
   HostCall call(record);
   const auto q = call.to_host(query, /*written=*/false);
   const auto k = call.to_host(key, /*written=*/false);

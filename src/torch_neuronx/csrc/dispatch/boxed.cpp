@@ -1,8 +1,11 @@
 #include "dispatch/boxed.h"
 
 #include <ATen/core/List.h>
+#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include "dispatch/dry.h"
+#include "dispatch/factories.h"
 #include "dispatch/host_call.h"
 #include "dispatch/random.h"
 
@@ -57,7 +60,8 @@ struct Boxed {
       const auto device = value.toDevice();
       if (device.type() == kNeuron) {
         call.on_device(device);
-        value = c10::Device(c10::DeviceType::CPU);
+        value = c10::Device(
+            runtime::is_dry() ? c10::DeviceType::Meta : c10::DeviceType::CPU);
       } else if (device.type() == c10::DeviceType::CPU) {
         call.results_on_cpu();
       }
@@ -90,9 +94,49 @@ struct Boxed {
 
 }  // namespace
 
+// The result of a data-dependent op from what the user supplies.
+void run_supplied(
+    const OpRecord& record, const c10::OperatorHandle& op, Stack* stack) {
+  const auto first = stack->size() - op.schema().arguments().size();
+  const auto self = (*stack)[first].toTensor();
+  note(record, self.scalar_type());
+  if (record.name == "aten::equal") {
+    const bool equal = dry::supplied(record, dry::Needs::value) != 0;
+    torch::jit::drop(*stack, op.schema().arguments().size());
+    torch::jit::push(*stack, equal);
+    return;
+  }
+  const auto count =
+      static_cast<int64_t>(dry::supplied(record, dry::Needs::size));
+  const int device = self.device().index();
+  torch::jit::drop(*stack, op.schema().arguments().size());
+  if (record.name == "aten::nonzero") {
+    torch::jit::push(*stack, empty({count, self.dim()}, at::kLong, device));
+    return;
+  }
+  // The first result has `count` entries of the input's dtype; the others
+  // are positions, of the input's shape or as many.
+  const auto& returns = op.schema().returns();
+  const bool positions = record.name == "aten::repeat_interleave.Tensor" ||
+                         record.name == "aten::bincount";
+  torch::jit::push(
+      *stack,
+      empty({count}, positions ? at::kLong : self.scalar_type(), device));
+  for (size_t i = 1; i < returns.size(); ++i) {
+    torch::jit::push(
+        *stack,
+        i == 1 ? empty(self.sizes(), at::kLong, device)
+               : empty({count}, at::kLong, device));
+  }
+}
+
 void run_boxed(
     const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   auto& record = op_record(op);
+  if (C10_UNLIKELY(runtime::is_dry() && dry::is_data_dependent(record))) {
+    run_supplied(record, op, stack);
+    return;
+  }
   Boxed boxed{record, HostCall(record)};
   const size_t num_arguments = op.schema().arguments().size();
   const size_t first = stack->size() - num_arguments;
@@ -110,9 +154,17 @@ void run_boxed(
     value =
         host_generator(value.toOptional<at::Generator>(), boxed.call.device());
   }
+  const bool drops_statistics =
+      runtime::is_dry() && dry::drops_statistics(record, *stack, first);
   {
     HostCall::Scope scope(boxed.call);
     op.callBoxed(stack);
+  }
+  if (C10_UNLIKELY(drops_statistics)) {
+    for (size_t i = stack->size() - 2; i < stack->size(); ++i) {
+      auto& saved = (*stack)[i];
+      saved = at::empty({0}, saved.toTensor().options());
+    }
   }
   boxed.call.finish();
   const size_t num_returns = op.schema().returns().size();

@@ -1,4 +1,5 @@
 // Copies: device to device, host to device and back, casts, scalars.
+#include <ATen/ExpandUtils.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/copy.h>
@@ -7,6 +8,7 @@
 #include <cstring>
 
 #include "dispatch/copy.h"
+#include "dispatch/dry.h"
 #include "dispatch/factories.h"
 #include "dispatch/host_call.h"
 #include "runtime/launch.h"
@@ -49,8 +51,28 @@ at::Tensor host_of(const at::Tensor& tensor, HostCall& call, bool written) {
   return is_neuron(tensor) ? call.to_host(tensor, written) : tensor;
 }
 
+// Only the host holds values: what it gets from the device is what the user
+// supplies.
+void copy_without_memory(
+    const OpRecord& record, at::Tensor& self, const at::Tensor& source) {
+  TORCH_CHECK(
+      at::is_expandable_to(source.sizes(), self.sizes()),
+      "copy_: a tensor of ",
+      source.sizes(),
+      " does not expand to ",
+      self.sizes(),
+      ".");
+  if (!is_neuron(self)) {
+    self.fill_(dry::supplied(record, dry::Needs::value));
+  }
+}
+
 void copy_slow(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   static auto& record = op_record("aten::copy_");
+  if (runtime::is_dry()) {
+    copy_without_memory(record, self, source);
+    return;
+  }
   // Two calls: the two sides may live on two devices.
   HostCall to(record);
   HostCall from(record);
@@ -138,6 +160,15 @@ at::Tensor copy_from_and_resize(
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   static auto& record = op_record("aten::_local_scalar_dense");
   note_executed(record);
+  if (runtime::is_dry()) {
+    const double value = dry::supplied(record, dry::Needs::value);
+    if (self.scalar_type() == at::kBool) {
+      return value != 0;
+    }
+    return at::isIntegralType(self.scalar_type(), /*includeBool=*/false)
+               ? at::Scalar(static_cast<int64_t>(value))
+               : at::Scalar(value);
+  }
   HostCall call(record);
   auto host = call.to_host(self, /*written=*/false);
   const HostCall::Scope scope(call);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <typeinfo>
 
+#include "dispatch/dry.h"
 #include "runtime/recorder.h"
 
 namespace neuron {
@@ -33,7 +34,8 @@ at::Tensor make_host_tensor(
   auto* from = like.unsafeGetTensorImpl();
   auto impl = c10::make_intrusive<c10::TensorImpl>(
       c10::Storage(std::move(storage)),
-      c10::DispatchKeySet(c10::DispatchKey::CPU),
+      c10::DispatchKeySet(
+          runtime::is_dry() ? c10::DispatchKey::Meta : c10::DispatchKey::CPU),
       from->dtype());
   impl->set_sizes_and_strides(
       from->sizes(), from->strides(), from->storage_offset());
@@ -124,8 +126,12 @@ at::Tensor HostCall::to_host(at::Tensor tensor, bool written) {
         two_devices(tensor);
       }
     }
-    entries_.push_back({tensor, tensor, nullptr, false});
-    return tensor;
+    // Meta kernels take a CPU tensor as a number only.
+    auto passed = runtime::is_dry() && tensor.dim() > 0
+                      ? dry::without_memory(tensor)
+                      : tensor;
+    entries_.push_back({tensor, passed, nullptr, false});
+    return passed;
   }
   if (C10_UNLIKELY(device_ < 0)) {
     device_ = device.index();
@@ -148,6 +154,11 @@ at::Tensor HostCall::to_host(at::Tensor tensor, bool written) {
     data = storage->data();
     alias = make_host_tensor(std::move(storage), tensor);
   } else {
+    TORCH_CHECK(
+        !runtime::is_dry(),
+        op_.name,
+        " got a sparse, quantized or nested tensor; the dry driver has dense "
+        "tensors only. Use the driver 'host' for this program.");
     alias = alias_special(tensor, written);
   }
   // Some kernels keep less when no gradient will be asked for.
@@ -158,6 +169,11 @@ at::Tensor HostCall::to_host(at::Tensor tensor, bool written) {
   return alias;
 }
 
+std::vector<at::Tensor> HostCall::indices_of_mask(
+    const at::Tensor& mask) const {
+  return dry::indices_of_mask(op_, mask);
+}
+
 HostCall::Scope::Scope(const HostCall& call)
     : call_(call), exclude_(hidden_keys()) {
   const int device = call.device();
@@ -165,7 +181,7 @@ HostCall::Scope::Scope(const HostCall& call)
   if (C10_UNLIKELY(!queue.idle())) {
     with_torch_errors([&] { queue.wait_idle(); });
   }
-  if (C10_LIKELY(!call.results_on_cpu_)) {
+  if (C10_LIKELY(!call.results_on_cpu_ && !runtime::is_dry())) {
     memory_.emplace(device);
   }
   if (C10_UNLIKELY(runtime::recorder::enabled())) {
@@ -271,7 +287,9 @@ at::Tensor HostCall::to_device(at::Tensor result) {
 }
 
 at::Tensor HostCall::to_device(at::Tensor result, bool sole) {
-  if (!result.defined() || result.device().type() != c10::DeviceType::CPU) {
+  const auto computed_on =
+      runtime::is_dry() ? c10::DeviceType::Meta : c10::DeviceType::CPU;
+  if (!result.defined() || result.device().type() != computed_on) {
     return result;
   }
   for (const auto& entry : entries_) {

@@ -9,6 +9,7 @@
 
 #include "c10/scratch.h"
 #include "c10/storage.h"
+#include "dispatch/observer.h"
 #include "dispatch/op_record.h"
 
 namespace neuron {
@@ -36,6 +37,9 @@ class HostCall {
     }
   }
 
+  // In a dry run: the indices that stand for a boolean one.
+  std::vector<at::Tensor> indices_of_mask(const at::Tensor& mask) const;
+
   // Names the device where no tensor does, and checks that all agree.
   void on_device(c10::Device device);
   // The op was asked for results on the CPU.
@@ -58,6 +62,7 @@ class HostCall {
     uint64_t recording_ = 0;
     c10::impl::ExcludeDispatchKeyGuard exclude_;
     std::optional<HostScope> memory_;
+    observer::Pause unseen_;  // what the kernel itself calls
   };
 
   // Gives metadata and moved memory of written aliases back to the originals.

@@ -106,6 +106,13 @@ struct Argument<const c10::List<std::optional<at::Tensor>>&> {
     for (size_t i = 0; i < given.size(); ++i) {
       const std::optional<at::Tensor> item = given.get(i);
       call.note_if_mask(item);
+      if (runtime::is_dry() && item.has_value() && item->defined() &&
+          item->scalar_type() == c10::ScalarType::Bool) {
+        for (auto& index : call.indices_of_mask(*item)) {
+          value.push_back(std::move(index));
+        }
+        continue;
+      }
       value.push_back(
           item.has_value() ? std::optional(cross(call, *item, false, dtype))
                            : item);

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "dispatch/observer.h"
+
 namespace neuron {
 
 struct OpRecord {
@@ -38,6 +40,7 @@ void note_mask(const OpRecord& op);
 
 inline void note_executed(const OpRecord& op) {
   op.executed->fetch_add(1, std::memory_order_relaxed);
+  observer::executed(op.id);
   if (C10_UNLIKELY(op.reason.load(std::memory_order_relaxed) != nullptr)) {
     note_reason(op);
   }

@@ -34,11 +34,11 @@ auto rounded(const Tensor& like, const Ts&... each) {
 }
 
 // The factors in autograd's order, so that fp32 rounds as unfused cells do.
-Tensor sigmoid_backward(const Tensor& gradient, const Tensor& y) {
+Tensor sigmoid_gradient(const Tensor& gradient, const Tensor& y) {
   return gradient * (1 - y) * y;
 }
 
-Tensor tanh_backward(const Tensor& gradient, const Tensor& y) {
+Tensor tanh_gradient(const Tensor& gradient, const Tensor& y) {
   return gradient * (1 - y * y);
 }
 
@@ -81,15 +81,15 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(
   const auto& output = gates[3];
   const auto tanh_cy = wide(cy).tanh();
   const auto hy = has_hy ? wide(*grad_hy) : at::zeros_like(tanh_cy);
-  auto through_cell = tanh_backward(hy * output, tanh_cy);
+  auto through_cell = tanh_gradient(hy * output, tanh_cy);
   if (has_cy) {
     through_cell = wide(*grad_cy) + through_cell;
   }
   const auto grad_gates = at::cat(
-      {sigmoid_backward(through_cell * cell, input),
-       sigmoid_backward(through_cell * wide(cx), forget),
-       tanh_backward(through_cell * input, cell),
-       sigmoid_backward(hy * tanh_cy, output)},
+      {sigmoid_gradient(through_cell * cell, input),
+       sigmoid_gradient(through_cell * wide(cx), forget),
+       tanh_gradient(through_cell * input, cell),
+       sigmoid_gradient(hy * tanh_cy, output)},
       1);
   const auto grad_bias = has_bias ? grad_gates.sum(0) : Tensor();
   return rounded(cx, grad_gates, through_cell * forget, grad_bias);
@@ -123,9 +123,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gru_cell_backward(
   const auto& hx = saved[3];
   const auto& hidden_new = saved[4];
   const auto hy = wide(grad_hy);
-  const auto grad_update = sigmoid_backward(hy * (hx - fresh), update);
-  const auto grad_new = tanh_backward(hy * (1 - update), fresh);
-  const auto grad_reset = sigmoid_backward(grad_new * hidden_new, reset);
+  const auto grad_update = sigmoid_gradient(hy * (hx - fresh), update);
+  const auto grad_new = tanh_gradient(hy * (1 - update), fresh);
+  const auto grad_reset = sigmoid_gradient(grad_new * hidden_new, reset);
   const auto grad_input = at::cat({grad_reset, grad_update, grad_new}, 1);
   const auto grad_hidden =
       at::cat({grad_reset, grad_update, grad_new * reset}, 1);

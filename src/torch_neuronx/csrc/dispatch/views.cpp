@@ -1,5 +1,6 @@
 // Ops that change metadata only: views, set_, resize_, record_stream.
 #include <ATen/Context.h>
+#include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
@@ -54,6 +55,14 @@ void drain(const at::Tensor& self) {
   }
 }
 
+// Without memory there are no bytes to keep.
+void grow(const at::Tensor& self, size_t nbytes) {
+  auto* storage = self.storage().unsafeGetStorageImpl();
+  if (nbytes > storage->nbytes()) {
+    resize_storage(storage, nbytes);
+  }
+}
+
 const at::Tensor& resize_(
     const at::Tensor& self,
     at::IntArrayRef size,
@@ -64,7 +73,17 @@ const at::Tensor& resize_(
   const c10::DeviceGuard guard(self.device());
   auto* impl = self.unsafeGetTensorImpl();
   const auto bytes_before = self.storage().nbytes();
-  at::native::resize_impl_cpu_(impl, size, /*stride=*/std::nullopt);
+  if (runtime::is_dry()) {
+    grow(
+        self,
+        at::detail::computeStorageNbytesContiguous(
+            size,
+            self.dtype().itemsize(),
+            static_cast<size_t>(self.storage_offset())));
+    impl->set_sizes_contiguous(size);
+  } else {
+    at::native::resize_impl_cpu_(impl, size, /*stride=*/std::nullopt);
+  }
   if (memory_format.has_value()) {
     TORCH_CHECK(
         *memory_format != at::MemoryFormat::Preserve,
@@ -88,6 +107,13 @@ at::Tensor& set_storage_at(
     at::IntArrayRef stride) {
   drain(self);
   const c10::DeviceGuard guard(self.device());
+  if (runtime::is_dry() && !stride.empty()) {
+    const auto needed = at::detail::computeStorageNbytes(
+        size, stride, self.dtype().itemsize(), static_cast<size_t>(offset));
+    if (needed > source.nbytes()) {
+      resize_storage(source.unsafeGetStorageImpl(), needed);
+    }
+  }
   return at::native::set_storage_cpu_(
       self, std::move(source), offset, size, stride);
 }

@@ -39,7 +39,13 @@ void configure(Config config) {
       pthread_atfork(nullptr, nullptr, &after_fork_in_child);
   (void)registered;
   state().config = std::move(config);
+  set_backing(state().config.backing);
   num_devices = static_cast<int>(state().config.devices.size());
+}
+
+void set_backing(MemoryBacking backing) {
+  state().config.backing = backing;
+  detail::is_dry = backing == MemoryBacking::address_only;
 }
 
 const Config& config() noexcept { return state().config; }

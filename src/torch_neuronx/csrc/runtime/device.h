@@ -13,6 +13,7 @@ namespace neuron::runtime {
 namespace detail {
 inline constinit std::atomic<bool> is_used{false};
 inline constinit std::atomic<bool> is_bad_fork{false};
+inline constinit std::atomic<bool> is_dry{false};
 }  // namespace detail
 
 struct DeviceSpec {
@@ -36,6 +37,13 @@ struct Config {
 void configure(Config config);
 const Config& config() noexcept;
 bool configured() noexcept;
+// Changes what is behind addresses from now on; the caller made sure that no
+// segment exists.
+void set_backing(MemoryBacking backing);
+// Whether memory is addresses only, so that nothing may be read or computed.
+inline bool is_dry() noexcept {
+  return detail::is_dry.load(std::memory_order_relaxed);
+}
 
 int device_count() noexcept;
 // Throws InvalidDevice.

@@ -1,5 +1,6 @@
 #include "runtime/event.h"
 
+#include "runtime/clock.h"
 #include "runtime/op.h"
 #include "runtime/recorder.h"
 
@@ -13,6 +14,9 @@ std::shared_ptr<Event::Mark> Event::mark() const {
 void Event::record(Queue& queue) {
   auto fresh = std::make_shared<Mark>();
   fresh->queue = &queue;
+  if (clock::running()) {
+    fresh->modelled_ns = clock::now(queue.device(), queue.id());
+  }
   if (queue.idle()) {
     fresh->ticket = queue.submitted();
     fresh->reached_ns = recorder::now_ns();
@@ -27,8 +31,11 @@ void Event::record(Queue& queue) {
 
 void Event::block(Queue& queue) const {
   const auto seen = mark();
-  if (seen == nullptr || seen->queue == &queue ||
-      seen->queue->completed() >= seen->ticket) {
+  if (seen == nullptr || seen->queue == &queue) {
+    return;
+  }
+  clock::wait(queue.device(), queue.id(), seen->modelled_ns);
+  if (seen->queue->completed() >= seen->ticket) {
     return;
   }
   if (queue.may_run_inline()) {
@@ -49,7 +56,13 @@ bool Event::query() const {
 void Event::synchronize() const {
   if (const auto seen = mark()) {
     seen->queue->wait_for(seen->ticket);
+    clock::host_wait(seen->modelled_ns);
   }
+}
+
+int64_t Event::modelled_ns() const {
+  const auto seen = mark();
+  return seen == nullptr ? -1 : seen->modelled_ns;
 }
 
 double Event::elapsed_ms(const Event& end) const {

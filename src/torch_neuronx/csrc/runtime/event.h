@@ -22,12 +22,15 @@ class Event {
   void synchronize() const;
   // Milliseconds of real time between the two marks.
   double elapsed_ms(const Event& end) const;
+  // Nanoseconds on the modelled clock at the mark; -1 if it stood still.
+  int64_t modelled_ns() const;
 
  private:
   struct Mark {
     Queue* queue;
     uint64_t ticket;
     std::atomic<int64_t> reached_ns{0};  // 0: not reached
+    int64_t modelled_ns = -1;
   };
   std::shared_ptr<Mark> mark() const;
 

@@ -57,6 +57,10 @@ void run_or_submit(uint32_t op, Queue& queue, F&& work) {
 // at the next wait.
 template <class F>
 void launch(uint32_t op, Queue& queue, F&& work) {
+  if (is_dry()) [[unlikely]] {
+    check_fork();
+    return;  // there is no memory that `work` could read
+  }
   if (recorder::enabled()) [[unlikely]] {
     detail::run_or_submit(
         op, queue, detail::recorded(op, queue, std::forward<F>(work)));

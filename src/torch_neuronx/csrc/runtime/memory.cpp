@@ -213,6 +213,12 @@ void start_memory_trace(
 
 void stop_memory_trace() { trace_settings.enabled = false; }
 
+size_t memory_trace_length(int device) {
+  auto& pool = pool_of(device);
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  return pool.trace_length();
+}
+
 std::vector<TraceEntry> memory_trace(int device) {
   auto& pool = pool_of(device);
   std::lock_guard<std::mutex> lock(pool.mutex);

@@ -133,5 +133,6 @@ std::vector<SegmentInfo> memory_snapshot(int device);
 void start_memory_trace(size_t max_entries, std::shared_ptr<void> (*context)());
 void stop_memory_trace();
 std::vector<TraceEntry> memory_trace(int device);
+size_t memory_trace_length(int device);
 
 }  // namespace neuron::runtime

@@ -40,6 +40,7 @@ class Pool {
   void reset_accumulated();
   std::vector<SegmentInfo> snapshot() const;
   std::vector<TraceEntry> trace();
+  size_t trace_length() const { return trace_.size(); }
 
   double fraction = 1.0;
   // What goes with the next traced event; gathered before the lock is taken,

@@ -1,0 +1,95 @@
+"""Signatures to Work and Time, once each. The C++ observer asks for the price of new ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neuron_chip import Work, cost
+from neuron_chip.cost import Time
+from torch_neuronx import _C
+from torch_neuronx.errors import ClockError
+from torch_neuronx.ops.costs import Call, Machine, work_of
+
+# What runs op by op starts op by op.
+SOFTWARE = "eager"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Priced:
+    """What one call of a signature costs."""
+
+    call: Call
+    work: Work
+    time: Time
+
+    @property
+    def launch_seconds(self) -> float:
+        """The host's part: the start of the operation."""
+        return self.time.busy_seconds.get("launch", 0.0)
+
+
+_machine: Machine | None = None
+_priced: dict[int, Priced] = {}
+_failures: list[Exception] = []
+# Graphs have no op calls of their own: their work by the name they run under.
+_graphs: dict[str, Work] = {}
+
+
+def configure(chosen: Machine) -> None:
+    """Fix the machine whose time is modelled; called once, by the registration."""
+    global _machine
+    _machine = chosen
+    _C._set_price_hook(_price)
+
+
+def machine() -> Machine:
+    """The machine whose time is modelled."""
+    assert _machine is not None, "the registration configures the clock"
+    return _machine
+
+
+def name_graph(name: str, work: Work) -> None:
+    """State the work of a compiled graph, which runs as one operation called `name`."""
+    _graphs[name] = work
+
+
+def priced(signature: int) -> Priced:
+    """The price of a signature on this process's machine."""
+    known = _priced.get(signature)
+    if known is None:
+        call = Call.from_parts(_C._signature(signature))
+        work = _graphs[call.op] if call.op in _graphs else work_of(call, machine())
+        known = _priced[signature] = Priced(
+            call=call, work=work, time=time_of(work, machine(), call=call)
+        )
+    return known
+
+
+def time_of(work: Work, where: Machine, *, call: Call) -> Time:
+    """The time of one call on one logical core of `where`."""
+    del call
+    return cost.price(work, where.chip, lnc=where.lnc, software=SOFTWARE)
+
+
+def raise_failure() -> None:
+    """Raise what went wrong while a price was asked for from inside an operator.
+
+    Raises:
+        ClockError: a cost rule failed; its own error is the cause.
+    """
+    if _failures:
+        first = _failures[0]
+        _failures.clear()
+        raise ClockError(f"The cost of an operator could not be found: {first}") from first
+
+
+def _price(signature: int) -> tuple[int, int, bool]:
+    # PyTorch would swallow an error here, so it is kept for the next reading of the clock.
+    try:
+        found = priced(signature)
+    except Exception as error:  # noqa: BLE001
+        _failures.append(error)
+        return 0, 0, False
+    launch_ns = round(1e9 * found.launch_seconds)
+    total_ns = round(1e9 * found.time.seconds)
+    return launch_ns, total_ns - launch_ns, found.work.read_backs > 0
