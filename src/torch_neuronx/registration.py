@@ -31,17 +31,7 @@ def register() -> None:
     if _registered:
         return
     _registered = True
-    chosen = settings.current()
-    driver = check_available(chosen.driver)
-    machine = platform()
-    _C._configure(
-        driver,
-        [(machine.chip.name, machine.hbm_bytes_per_core)] * len(machine.cores),
-        chosen.launch_blocking,
-        chosen.wait_deadline_seconds,
-        chosen.allocator.max_split_size_bytes,
-        chosen.allocator.memory_fraction,
-    )
+    check_available(settings.current().driver)  # before PyTorch knows of us
     rename_privateuse1_backend("neuron")
     torch._register_device_module("neuron", device)
     for name in ("amp", "memory", "random", "streams"):
@@ -53,10 +43,31 @@ def register() -> None:
     patches.apply()
     backend.register()
     atexit.register(_finish_work)
-    tracking.load_rows(machine.chip)
     _C._set_library_folders([f"{Path(torch.__file__).parent}/", f"{Path(__file__).parent}/"])
-    clock.configure(Machine(instance=machine.instance, lnc=machine.lnc))
     dry.install()
+    model_machine()
+
+
+def model_machine(*, hbm_bytes_per_core: int | None = None) -> None:
+    """Set up driver and machine as the settings say; again only while no device was used.
+
+    Args:
+        hbm_bytes_per_core: instead of the chip's own.
+    """
+    chosen = settings.current()
+    driver = check_available(chosen.driver)
+    machine = platform()
+    hbm_bytes = hbm_bytes_per_core or machine.hbm_bytes_per_core
+    _C._configure(
+        driver,
+        [(machine.chip.name, hbm_bytes)] * len(machine.cores),
+        chosen.launch_blocking,
+        chosen.wait_deadline_seconds,
+        chosen.allocator.max_split_size_bytes,
+        chosen.allocator.memory_fraction,
+    )
+    tracking.load_rows(machine.chip)
+    clock.configure(Machine(instance=machine.instance, lnc=machine.lnc))
     if driver == "dry":
         _C._observer_start()
     tracking.set_strict(chosen.strict)

@@ -231,9 +231,18 @@ WITHOUT_EFFECT: dict[str, str] = {
 }
 
 
-def environment(changes: Mapping[str, str]) -> dict[str, str]:
-    """This process's environment with `changes`, for a child process."""
-    return {**os.environ, **changes}
+def environment(changes: Mapping[str, str | None]) -> dict[str, str]:
+    """This process's environment with `changes`, for a child process; None leaves one out."""
+    merged = {**os.environ, **changes}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def adopt(changes: Mapping[str, str | None]) -> None:
+    """Make `environment(changes)` this process's own and read the settings again."""
+    merged = environment(changes)
+    os.environ.clear()
+    os.environ.update(merged)
+    current.cache_clear()
 
 
 def launched_as() -> tuple[int, int]:

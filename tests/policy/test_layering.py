@@ -42,7 +42,7 @@ PARTS = {
     "tile_kernel": BASE | {"device", "ops"},
     "distributed": BASE | {"device"},
     "profiler": BASE | {"device", "ops"},
-    "planner": BASE | {"clock", "dry", "device", "ops", "distributed"},
+    "planner": BASE | {"clock", "dry", "device", "ops", "distributed", "registration"},
     "compiler": BASE | {"device", "ops", "tile_kernel"},
     # These join everything: the public names, and the start-up.
     "__init__": None,

@@ -19,6 +19,7 @@ _names: list[str] = [""]
 _numbers: dict[str, int] = {"": 0}
 # Names of a module's descendants, found once for each outermost module.
 _known: weakref.WeakKeyDictionary[torch.nn.Module, int] = weakref.WeakKeyDictionary()
+_roots: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
 RootListener = Callable[[torch.nn.Module, tuple[Any, ...]], None]
 _root_listeners: list[RootListener] = []
 
@@ -47,10 +48,12 @@ def _enter(module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
     if number is None:
         _name_all(module)
         number = _known[module]
+        _roots.add(module)
     before = _C._set_module(number)
     stack = module.__dict__.setdefault("_neuron_outer_modules", [])
     stack.append(before)
-    if before == 0:
+    # A checkpointed layer runs again by itself in the backward pass: no root.
+    if before == 0 and module in _roots:
         for listen in _root_listeners:
             listen(module, arguments)
 

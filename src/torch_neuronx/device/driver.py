@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import overload
@@ -12,6 +13,7 @@ from torch_neuronx import _C, settings
 from torch_neuronx.device.platform import Platform, resolve
 from torch_neuronx.errors import DriverUnavailableError
 
+_RELEASE_SECONDS = 0.2
 _MISSING = {
     "nrt": "it would compile with neuronx-cc and run on the chip through libnrt",
 }
@@ -78,8 +80,17 @@ def use(name: str) -> None:
     """
     if name == driver():
         return
-    gc.collect()
-    _C._set_driver(name)
+    # Exceptions and backward threads may hold tensors a moment longer.
+    deadline = time.monotonic() + _RELEASE_SECONDS
+    while True:
+        gc.collect()
+        try:
+            _C._set_driver(name)
+            break
+        except RuntimeError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
     if name == "dry":
         _C._observer_start()
     else:

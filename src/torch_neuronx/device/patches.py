@@ -83,7 +83,7 @@ def _printing() -> None:
     @functools.wraps(original)
     def print_from_host(self: torch.Tensor, indent: int) -> str:
         if self.device.type == "neuron" and _C._is_dry():
-            return f"(no values, size={tuple(self.shape)}, device='{self.device}', {self.dtype})"
+            return f"(no values, size={tuple(self.shape)})"
         printed: str = original(self.cpu() if self.device.type == "neuron" else self, indent)
         return printed
 
