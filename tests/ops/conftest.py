@@ -9,8 +9,6 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from ops.known_defects import KNOWN_DEFECTS
-
 # No op test takes this long; a hang in C++ would otherwise end only with the machine.
 _HANG_S = 300.0
 
@@ -18,13 +16,6 @@ _HANG_S = 300.0
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker of what the sampled tenth leaves out."""
     config.addinivalue_line("markers", "sweep: the nine tenths of the op tests; `make test-all`")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test of a known defect may fail, with the reason that is written beside it."""
-    for item in items:
-        if reason := KNOWN_DEFECTS.get(item.nodeid):
-            item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 from compare import assert_same
 from ops.calls import Arguments, cotangent, outcome_of
 from ops.catalogue import SEED, marked
-from ops.exceptions import RANDOM_MODULES
+from ops.exceptions import MODULE_SLACK_ULPS, RANDOM_MODULES
 from ops.under_test import DEVICE, Placement, Truth
 
 CASES = [
@@ -89,5 +89,10 @@ def test_module_gives_the_cpus_outputs_and_gradients(info, dtype, training):
             assert actual == expected, f"input {number} ({given.desc}): the CPU raises {expected}"
             continue
         assert_same(
-            actual, expected, truth=exact, values=values, where=f"input {number} ({given.desc})"
+            actual,
+            expected,
+            truth=exact,
+            values=values,
+            slack_ulps=MODULE_SLACK_ULPS.get(info.name, 0.0),
+            where=f"input {number} ({given.desc})",
         )

@@ -25,7 +25,8 @@ def test_op_on_jagged_inputs_gives_the_cpus_result(op):
     values = op.name not in RANDOM | UNINITIALISED
     for sample in samples_of(op, torch.float32):
         try:
-            check_call(op.op, Arguments.of(sample, op), values=values, truth=False)
+            # Whose rounding is nearer the truth is for the tests of dense inputs to say.
+            check_call(op.op, Arguments.of(sample, op), values=values, truth=False, slack_ulps=1.0)
         except AssertionError as error:
             error.add_note(f"sample {sample.name}")
             raise
