@@ -12,8 +12,6 @@ from typing import Any
 
 import torch
 from torch import _tensor_str
-from torch.nn.modules.lazy import LazyModuleMixin
-from torch.nn.parameter import UninitializedParameter, is_lazy
 from torch.utils.dlpack import DLDeviceType
 
 from torch_neuronx import _C
@@ -25,7 +23,6 @@ def apply() -> None:
     _dlpack_waits()
     _autocast_default_dtype()
     _printing()
-    _lazy_modules()
 
 
 def _dlpack_device() -> None:
@@ -88,24 +85,3 @@ def _printing() -> None:
         return printed
 
     _tensor_str._tensor_str = print_from_host
-
-
-def _lazy_modules() -> None:
-    # Module.to() keeps a parameter object where the old and the new tensor may swap their data,
-    # which core denies to renamed backends. The plain parameter that takes its place has forgotten
-    # that it waits for its shape.
-    original = torch.nn.Module._apply
-
-    @functools.wraps(original)
-    def _apply(self: Any, fn: Any, recurse: bool = True) -> torch.nn.Module:
-        waiting = [name for name, p in self._parameters.items() if is_lazy(p)]
-        original(self, fn, recurse)
-        for name in waiting:
-            moved = self._parameters[name]
-            if moved is not None and moved.device.type == "neuron" and not is_lazy(moved):
-                self._parameters[name] = UninitializedParameter(
-                    moved.requires_grad, device=moved.device, dtype=moved.dtype
-                )
-        return self  # type: ignore[no-any-return]
-
-    LazyModuleMixin._apply = _apply  # type: ignore[attr-defined]

@@ -165,7 +165,24 @@ bool is_set_to(const at::Tensor& self, const at::Tensor& source) {
          self.sizes() == source.sizes() && self.strides() == source.strides();
 }
 
+// Whether `tensor.data = other` may be, which Module.to() needs to keep a
+// parameter the same object: tied weights stay tied. Core's own list of
+// backends lacks renamed ones.
+bool may_take_data(const at::Tensor& self, const at::Tensor& other) {
+  constexpr c10::DispatchKeySet backends(
+      {c10::BackendComponent::CPUBit, c10::BackendComponent::PrivateUse1Bit});
+  const auto mine = self.key_set();
+  const auto theirs = other.key_set();
+  const auto both = [&](c10::DispatchKey kind) {
+    return mine.has_any(c10::DispatchKeySet(kind)) &&
+           theirs.has_any(c10::DispatchKeySet(kind));
+  };
+  return mine.has_any(backends) && theirs.has_any(backends) &&
+         (both(c10::DispatchKey::Dense) || both(c10::DispatchKey::Sparse));
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_has_compatible_shallow_copy_type", TORCH_FN(may_take_data));
   m.impl("as_strided", TORCH_FN(as_strided));
   m.impl("view", TORCH_FN(view));
   m.impl("_reshape_alias", TORCH_FN(reshape_alias));
