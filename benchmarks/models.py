@@ -42,7 +42,9 @@ def runner(model: Model, device: str, *, precision: str, train: bool) -> Callabl
     batch = model.batch()
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     module = copy.deepcopy(module).to(device=device, dtype=dtype).train(train)
-    batch = tuple(x.to(device=device, dtype=dtype if x.is_floating_point() else None) for x in batch)
+    batch = tuple(
+        x.to(device=device, dtype=dtype if x.is_floating_point() else None) for x in batch
+    )
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-4) if train else None
 
     def context() -> AbstractContextManager[object]:
@@ -129,7 +131,9 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--only", default="", help="models whose name contains this")
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS)
-    parser.add_argument("--modes", nargs="+", choices=("forward", "step"), default=("forward", "step"))
+    parser.add_argument(
+        "--modes", nargs="+", choices=("forward", "step"), default=("forward", "step")
+    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     limits = peaks()

@@ -272,7 +272,16 @@ def main() -> None:
                 flush=True,
             )
     lines += table(
-        ("op", "dtype", "neuron ms", "CPU ms", "CPU fp32 ms", "CPU / neuron", "fp32 / neuron", "of peak"),
+        (
+            "op",
+            "dtype",
+            "neuron ms",
+            "CPU ms",
+            "CPU fp32 ms",
+            "CPU / neuron",
+            "fp32 / neuron",
+            "of peak",
+        ),
         (
             (
                 f"{row.case.group}: {row.case.name}",

@@ -111,9 +111,7 @@ def residual_network() -> nn.Module:
 
 def gpt2_config() -> GPT2Config:
     # Dropout draws other numbers on each device, which no comparison of speed needs.
-    return GPT2Config(
-        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, attn_implementation="sdpa"
-    )
+    return GPT2Config(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, attn_implementation="sdpa")
 
 
 def llama_config() -> LlamaConfig:

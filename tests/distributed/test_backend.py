@@ -26,12 +26,15 @@ def _worker(rank: int, function: Callable[[int], None], store: str) -> None:
     try:
         torch.neuron.set_device(rank)
         function(rank)
+        Path(f"{store}.passed.{rank}").touch()
     finally:
         dist.destroy_process_group()
 
 
-def on_two_ranks(function: Callable[[int], None], tmp_path: Path) -> None:
-    mp.spawn(_worker, args=(function, os.fspath(tmp_path / "store")), nprocs=WORLD)
+def ranks_that_pass(function: Callable[[int], None], tmp_path: Path) -> list[int]:
+    store = os.fspath(tmp_path / "store")
+    mp.spawn(_worker, args=(function, store), nprocs=WORLD)
+    return [rank for rank in range(WORLD) if Path(f"{store}.passed.{rank}").exists()]
 
 
 def _collectives(rank: int) -> None:
@@ -114,4 +117,4 @@ def _fsdp2(rank: int) -> None:
 
 @pytest.mark.parametrize("function", [_collectives, _ddp, _fsdp2])
 def test_two_ranks(function, tmp_path):
-    on_two_ranks(function, tmp_path)
+    assert ranks_that_pass(function, tmp_path) == list(range(WORLD))
