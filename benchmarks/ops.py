@@ -107,11 +107,11 @@ def gemm_cases(*, largest: int) -> Iterator[Case]:
 POINTWISE: dict[str, tuple[int, Callable[[Tensor, Tensor], Tensor]]] = {
     "add": (3, torch.add),
     "mul": (3, torch.mul),
-    "exp": (2, lambda a, b: torch.exp(a)),
-    "gelu": (2, lambda a, b: functional.gelu(a)),
-    "silu": (2, lambda a, b: functional.silu(a)),
-    "tanh": (2, lambda a, b: torch.tanh(a)),
-    "relu": (2, lambda a, b: torch.relu(a)),
+    "exp": (2, lambda a, _: torch.exp(a)),
+    "gelu": (2, lambda a, _: functional.gelu(a)),
+    "silu": (2, lambda a, _: functional.silu(a)),
+    "tanh": (2, lambda a, _: torch.tanh(a)),
+    "relu": (2, lambda a, _: torch.relu(a)),
     "lerp": (3, lambda a, b: torch.lerp(a, b, 0.3)),
 }
 ROWS: dict[str, tuple[int, Callable[[Tensor], Tensor]]] = {
