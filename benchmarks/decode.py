@@ -31,7 +31,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     limits = peaks()
     cache = downloads.cache_folder()
-    downloads.fetch([downloads.SMOLLM2], folder=cache / "downloads", on_done=lambda download: None)
+    downloads.fetch([downloads.SMOLLM2], folder=cache / "downloads", on_done=lambda _: None)
     weights = smollm2_folder(downloads=cache / "downloads", weights=cache / "weights")
     prompt = AutoTokenizer.from_pretrained(weights)(QUESTIONS[2], return_tensors="pt").input_ids
     where = places("neuron")
