@@ -72,6 +72,7 @@ from torch_neuronx.ops.tracking import (  # noqa: E402
     is_strict,
     strict,
 )
+from torch_neuronx.planner import mark_step, plan  # noqa: E402
 from torch_neuronx.version import __version__  # noqa: E402
 
 __all__ = [
@@ -96,12 +97,14 @@ __all__ = [
     "get_fallback_ops",
     "is_available",
     "is_strict",
+    "mark_step",
     "max_memory_allocated",
     "max_memory_reserved",
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
     "memory_summary",
+    "plan",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
     "set_device",

@@ -43,7 +43,7 @@ PARTS = {
     "distributed": BASE | {"device"},
     "profiler": BASE | {"device", "ops"},
     "planner": BASE | {"clock", "dry", "device", "ops", "distributed", "registration"},
-    "compiler": BASE | {"device", "ops", "tile_kernel"},
+    "compiler": BASE | {"clock", "device", "ops", "tile_kernel"},
     # These join everything: the public names, and the start-up.
     "__init__": None,
     "registration": None,

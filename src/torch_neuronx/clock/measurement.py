@@ -15,7 +15,7 @@ from neuron_chip.gpus import GPU_INSTANCES, gpu_instance, gpu_seconds
 from neuron_chip.prices import PRICES, Price
 from torch_neuronx import _C
 from torch_neuronx.clock import memory_peak, modules
-from torch_neuronx.clock.pricing import Priced, machine, priced, raise_failure
+from torch_neuronx.clock.pricing import Priced, machine, priced, raise_failure, time_of
 from torch_neuronx.errors import ClockError
 
 
@@ -163,10 +163,7 @@ class Measurement:
         if other == here.chip:
             return self.time
         summed = self._sum.seconds
-        there = sum(
-            row.calls * cost.price(row.priced.work, other, software="eager").seconds
-            for row in self.rows
-        )
+        there = sum(row.calls * time_of(row.priced.work, other).seconds for row in self.rows)
         return self.time * there / summed if summed else 0.0
 
     def cost(

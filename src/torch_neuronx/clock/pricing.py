@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from neuron_chip import Work, cost
+from neuron_chip import Chip, Work, cost
 from neuron_chip.cost import Time
+from neuron_chip.counts import launch
 from torch_neuronx import _C
 from torch_neuronx.errors import ClockError
 from torch_neuronx.ops.costs import Call, Machine, work_of
 
-# What runs op by op starts op by op.
-SOFTWARE = "eager"
+# How work reaches the chip: op by op, or as graphs whose starts are reported by themselves.
+SOFTWARE = ("eager", "compiled")
+GRAPH_LAUNCH = "neuron::graph_launch"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,7 @@ class Priced:
 
 
 _machine: Machine | None = None
+_software = "eager"
 _priced: dict[int, Priced] = {}
 _failures: list[Exception] = []
 # Graphs have no op calls of their own: their work by the name they run under.
@@ -40,6 +43,24 @@ def configure(chosen: Machine) -> None:
     global _machine
     _machine = chosen
     _C._set_price_hook(_price)
+
+
+def use_software(name: str) -> None:
+    """Price what is not priced yet as "eager" or "compiled" software starts it.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    global _software
+    if name not in SOFTWARE:
+        raise ValueError(f"Software {name!r} is not one of {', '.join(SOFTWARE)}.")
+    _software = name
+
+
+def start_graph(device: int) -> None:
+    """A compiled graph is started on the default stream; nothing happens when eager."""
+    if _software == "compiled":
+        _C._observe(GRAPH_LAUNCH, [], device, 0)
 
 
 def machine() -> Machine:
@@ -58,17 +79,26 @@ def priced(signature: int) -> Priced:
     known = _priced.get(signature)
     if known is None:
         call = Call.from_parts(_C._signature(signature))
-        work = _graphs[call.op] if call.op in _graphs else work_of(call, machine())
+        work = _work_of(call)
         known = _priced[signature] = Priced(
-            call=call, work=work, time=time_of(work, machine(), call=call)
+            call=call, work=work, time=time_of(work, machine().chip, lnc=machine().lnc)
         )
     return known
 
 
-def time_of(work: Work, where: Machine, *, call: Call) -> Time:
-    """The time of one call on one logical core of `where`."""
-    del call
-    return cost.price(work, where.chip, lnc=where.lnc, software=SOFTWARE)
+def _work_of(call: Call) -> Work:
+    if call.op == GRAPH_LAUNCH:
+        return launch()
+    if call.op in _graphs:
+        return _graphs[call.op]
+    work = work_of(call, machine())
+    # Inside a graph operations start each other.
+    return replace(work, launches=0.0) if _software == "compiled" else work
+
+
+def time_of(work: Work, chip: Chip, *, lnc: int | None = None) -> Time:
+    """The time of one call on one logical core."""
+    return cost.price(work, chip, lnc=lnc, software=_software)
 
 
 def raise_failure() -> None:

@@ -17,7 +17,7 @@ from torch.futures import Future
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from torch_neuronx import _C, settings
-from torch_neuronx.distributed.dry_group import DryProcessGroup
+from torch_neuronx.distributed.dry_group import DryProcessGroup, observe, stride_of
 
 # c10d's names, and Gloo's for the same.
 _COLLECTIVES = {
@@ -57,13 +57,17 @@ class NeuronProcessGroup(dist.ProcessGroup):
         gloo: the group that communicates.
         rank: of this process.
         size: number of processes.
+        stride: between the ranks of neighbours.
     """
 
-    def __init__(self, gloo: dist.ProcessGroupGloo, rank: int, size: int) -> None:
+    def __init__(
+        self, gloo: dist.ProcessGroupGloo, rank: int, size: int, *, stride: int = 1
+    ) -> None:
         super().__init__(rank, size)  # type: ignore[call-arg, arg-type]  # the stub lacks this one
         self._gloo = gloo
         self._rank = rank
         self._size = size
+        self._stride = stride
 
     def size(self) -> int:
         """Number of processes."""
@@ -118,7 +122,9 @@ def _finished(result: Any) -> dist.Work:
 
 def _collective(name: str, gloo_name: str) -> Callable[..., dist.Work]:
     def call(self: NeuronProcessGroup, *arguments: Any) -> dist.Work:
-        return self._run(gloo_name, arguments)
+        work = self._run(gloo_name, arguments)
+        observe(name, arguments, self._size, self._stride)
+        return work
 
     call.__name__ = name
     call.__doc__ = f"c10d's {name} on neuron tensors."
@@ -134,6 +140,7 @@ def _pairwise(name: str, gloo_name: str) -> Callable[..., dist.Work]:
     ) -> dist.Work:
         for output, value in zip(outputs, inputs, strict=True):
             self._run(gloo_name, (output, value, *options))
+        observe(name, (outputs, inputs), self._size, self._stride)
         return _finished(outputs)
 
     call.__name__ = name
@@ -154,7 +161,7 @@ def _create(options: Any, backend_options: Any) -> dist.ProcessGroup:
         return DryProcessGroup(rank, size, options.global_ranks_in_group)
     timeout: timedelta = options.timeout
     gloo = dist.ProcessGroupGloo(options.store, rank, size, timeout)
-    return NeuronProcessGroup(gloo, rank, size)
+    return NeuronProcessGroup(gloo, rank, size, stride=stride_of(options.global_ranks_in_group))
 
 
 def _rendezvous_when_dry(original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:

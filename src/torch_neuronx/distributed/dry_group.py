@@ -80,7 +80,7 @@ class DryProcessGroup(dist.ProcessGroup):
         self._rank = rank
         self._size = size
         self._queue = next(_queues)
-        self._stride = ranks[1] - ranks[0] if ranks is not None and len(ranks) > 1 else 1
+        self._stride = stride_of(ranks)
 
     def size(self) -> int:
         """Number of ranks."""
@@ -115,7 +115,7 @@ class DryProcessGroup(dist.ProcessGroup):
         _C._clock_wait(device, self._queue, _C._clock_queue_now(device, stream.stream_id))
         _C._observe(
             f"c10d::neuron_{name}",
-            [num_bytes, self._size, max(1, self._stride)],
+            [num_bytes, self._size, self._stride],
             device,
             self._queue,
         )
@@ -156,6 +156,22 @@ _METHODS: dict[str, tuple[str, int]] = {
     "recv": ("send_recv", 0),
     "recv_anysource": ("send_recv", 0),
 }
+
+
+def observe(method: str, arguments: tuple[Any, ...], size: int, stride: int) -> None:
+    """File a collective that ran by itself, such as the host driver's, on the modelled clock."""
+    collective, buffer = _METHODS[method]
+    leaves = [leaf for leaf in tree_leaves(arguments) if isinstance(leaf, torch.Tensor)]
+    device = next((leaf.device.index for leaf in leaves if leaf.device.type == "neuron"), None)
+    if device is not None and _C._observer_on():
+        stream = torch._C._accelerator_getStream(device)
+        numbers = [_bytes(arguments[buffer]), size, stride]
+        _C._observe(f"c10d::neuron_{collective}", numbers, device, stream.stream_id)
+
+
+def stride_of(ranks: Sequence[int] | None) -> int:
+    """The distance between neighbours of a group, which says where its ranks sit."""
+    return max(1, ranks[1] - ranks[0]) if ranks is not None and len(ranks) > 1 else 1
 
 
 def _method(collective: str, buffer: int) -> Callable[..., dist.Work]:

@@ -36,6 +36,9 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--tp", type=int, default=1, help="ranks that share a tensor")
     options.add_argument("--pp", type=int, default=1, help="stages of a pipeline")
     options.add_argument("--steps", type=int, default=2, help="steps to run; the last is shown")
+    options.add_argument(
+        "--software", default="eager", help="eager (a start per operation) or compiled (per graph)"
+    )
     options.add_argument("--value", type=float, default=1.0, help="what .item() gives")
     options.add_argument(
         "--size",
@@ -81,6 +84,7 @@ def _run(given: argparse.Namespace) -> int:
         "instances": given.instance or [DEFAULT_INSTANCE],
         "rank": given.rank,
         "steps": given.steps,
+        "software": given.software,
         "value": given.value,
         "sizes": dict(_pair(text, int) for text in given.size),
         "gpus": given.gpu or DEFAULT_GPUS,

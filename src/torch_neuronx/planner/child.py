@@ -16,7 +16,7 @@ from typing import Any
 from torch_neuronx import _C, registration
 from torch_neuronx.clock import machine, memory_peak, modules
 from torch_neuronx.clock.measurement import between
-from torch_neuronx.clock.pricing import raise_failure
+from torch_neuronx.clock.pricing import raise_failure, use_software
 from torch_neuronx.dry import dry_values
 from torch_neuronx.planner.steps import EnoughStepsError, StepFinder
 
@@ -47,8 +47,10 @@ def _lift_memory_limit() -> None:
 def run(request: dict[str, Any]) -> dict[str, Any]:
     """Run the program of a request until enough steps are seen; plain data of the last one."""
     device = 0
+    use_software(request["software"])
     kinds = memory_peak.Kinds(device)
-    finder = StepFinder(request["steps"], device)
+    marked = "mark_step" in Path(request["script"]).read_text(encoding="utf-8")
+    finder = StepFinder(request["steps"], device, marked=marked)
     before = _C._live_blocks(device)
     _C._record_allocations(True)
     kinds.start()
@@ -68,10 +70,10 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         if stop.code not in (None, 0):
             raise RuntimeError(f"the program ended with status {stop.code}") from None
     finally:
-        first, last, units, unit, found_by = finder.last_step()
         finder.stop()
         kinds.stop()
         _C._record_allocations(False)
+    first, last, units, unit, found_by = finder.last_step()
     raise_failure()
     peak = memory_peak.find_peak(before, _C._allocations(device), kinds, _C._python_lines())
     step = between(first, last)

@@ -29,6 +29,7 @@ def plan(
     rank: int = 0,
     replicas: int | None = None,
     steps: int = 2,
+    software: str = "eager",
     value: float | None = 1.0,
     sizes: Mapping[str, int] | None = None,
     gpus: Sequence[str] = DEFAULT_GPUS,
@@ -47,6 +48,8 @@ def plan(
         rank: which of them this plan is of.
         replicas: ranks that work on data of their own (world size by TP and PP); all by default.
         steps: how many to run; the last is reported.
+        software: "eager" starts every operation by itself; "compiled" starts a graph for each call
+            of the outermost module and of the optimizer (fusion is not modelled: an upper bound).
         value: what the program gets where it reads a value; None makes that an error.
         sizes: entries of results whose size depends on data, by operator; "*" for all.
         gpus: GPU instances to compare with.
@@ -70,6 +73,7 @@ def plan(
         "script": str(script),
         "arguments": list(arguments),
         "steps": steps,
+        "software": software,
         "value": value,
         "sizes": dict(sizes or {}),
         "gpus": compare_with,
@@ -86,9 +90,11 @@ def plan(
         hourly, source = _price(instance.name, market, prices)
         result = PlanResult(
             instance=instance.name,
+            software=software,
             world_size=world_size,
             rank=rank,
             num_instances=num_instances,
+            num_cores=num_instances * cores,
             usd_per_hour=None if hourly is None else hourly * num_instances,
             price_source=source,
             **raw,

@@ -12,9 +12,12 @@ class PlanResult:
     """One step of a program, as one rank of an instance type sees it."""
 
     instance: str
+    software: str
     world_size: int
     rank: int
     num_instances: int
+    num_cores: int
+    """Logical cores of all instances."""
     found_by: str
     """"marked", "optimizer" or "module call": how the step was found."""
     unit: str
@@ -40,6 +43,11 @@ class PlanResult:
     price_source: str
     host_seconds: float
     """What planning took here."""
+
+    @property
+    def idle_cores(self) -> int:
+        """Cores that are paid for and have no rank."""
+        return self.num_cores - self.world_size
 
     @property
     def fits(self) -> bool:

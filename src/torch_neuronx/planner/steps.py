@@ -14,6 +14,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils._pytree import tree_leaves
 
 from torch_neuronx.clock.measurement import Snapshot, snapshot
+from torch_neuronx.clock.pricing import start_graph
 
 # Calls of the outermost module after which a program without optimizer or marks is ended.
 _MOST_CALLS = 64
@@ -44,9 +45,11 @@ class StepFinder:
     Args:
         steps: how many to see; the last is reported, so that earlier ones warm up.
         device: whose clock.
+        marked: the program says itself where steps end, so its calls do not end it.
     """
 
-    def __init__(self, steps: int, device: int) -> None:
+    def __init__(self, steps: int, device: int, *, marked: bool = False) -> None:
+        self._marked = marked
         self._steps = steps
         self._device = device
         self._calls = _Series()
@@ -71,6 +74,7 @@ class StepFinder:
     def module_called(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
         """The outermost module is about to run: the call before it has ended."""
         del module
+        start_graph(self._device)
         self._calls.close(snapshot(self._device))
         unit, units = _units_of(arguments)
         if units:
@@ -78,7 +82,7 @@ class StepFinder:
             self._calls.running += units
             self._optimizer.running += units
         if len(self._calls.snapshots) > _MOST_CALLS and not (
-            self._optimizer.snapshots or self._marks.snapshots
+            self._marked or self._optimizer.snapshots or self._marks.snapshots
         ):
             raise EnoughStepsError
 
@@ -100,7 +104,9 @@ class StepFinder:
             if series.snapshots:
                 points = [self._first, *series.snapshots]
                 return points[-2], points[-1], series.units[-1], self._unit, found
-        self._calls.close(snapshot(self._device))
+        end = snapshot(self._device)
+        if self._calls.snapshots and self._calls.snapshots[-1].counts != end.counts:
+            self._calls.close(end)
         points = self._calls.snapshots
         if len(points) < 2:
             raise ValueError(
@@ -112,6 +118,7 @@ class StepFinder:
 
     def _after_optimizer_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         del optimizer
+        start_graph(self._device)
         self._optimizer.close(snapshot(self._device))
         if len(self._optimizer.snapshots) >= self._steps and not self._marks.snapshots:
             raise EnoughStepsError

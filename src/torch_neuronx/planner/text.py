@@ -21,7 +21,8 @@ def _one(result: PlanResult) -> list[str]:
     fits = "fits" if result.fits else "DOES NOT FIT"
     lines = [
         f"{result.num_instances} x {result.instance}, rank {result.rank} of {result.world_size}; "
-        f"step found by {result.found_by}, planned in {result.host_seconds:.1f} s",
+        f"{result.software}, step found by {result.found_by}, "
+        f"planned in {result.host_seconds:.1f} s",
         f"  step       {seconds_text(result.step_seconds)} "
         f"({seconds_text(result.low_seconds)} to {seconds_text(result.high_seconds)}), "
         f"{100 * result.default_share:.0f} % by default rules",
@@ -40,6 +41,10 @@ def _one(result: PlanResult) -> list[str]:
         + f" ({result.price_source})",
         "  alive at the peak",
     ]
+    if result.idle_cores:
+        lines.insert(
+            1, f"  {result.idle_cores} paid cores idle: --world-size {result.num_cores} uses all"
+        )
     lines += [
         f"    {bytes_text(row['num_bytes']):>11}  {row['kind']:<11} {row['module'] or '-'}  "
         f"{row['op'] or '-'}  {row['python_line']}"
