@@ -50,7 +50,8 @@ def describe(value: Any) -> tuple[tuple[int, ...], dtypes.DType]:
     if is_torch(value):
         name = str(value.dtype).removeprefix("torch.")
         name = {"int64": "int32", "float64": "float32", "uint64": "uint32"}.get(name, name)
-        return tuple(value.shape), dtypes.canonical(_TORCH_NAMES.get(name, name))
+        shape = tuple(int(size) for size in value.shape)  # symbolic sizes become what they are
+        return shape, dtypes.canonical(_TORCH_NAMES.get(name, name))
     array = value
     return tuple(array.shape), _NARROWED.get(array.dtype) or dtypes.canonical(array.dtype)
 
@@ -95,9 +96,11 @@ def argument(value: Any) -> Argument:
 def _torch_bytes(tensor: Any) -> Array:
     """A torch CPU tensor's memory as integers of the same width."""
     torch = sys.modules["torch"]
-    if tensor.device.type not in ("cpu", "neuron"):
+    if tensor.device.type != "cpu":
         raise NkiValidationError(
-            f"A kernel got a tensor on {tensor.device}; pass CPU or neuron tensors."
+            f"A kernel got a tensor of shape {list(tensor.shape)} on {tensor.device}, and no "
+            'framework that runs it there is loaded. Import torch_neuronx and use device "neuron", '
+            "or pass CPU tensors."
         )
     plain = tensor.detach()
     if plain.dtype in (torch.float64, torch.int64, torch.float32, torch.int32):

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from neuron_chip import Chip
-from nki import arrays, settings
+from nki import arrays, frameworks, settings
 from nki.errors import NkiValidationError, NkiWarning, TraceError
+from nki.interface import Interface, Result, Returned, describe, digest, interface_of
 from nki.program import builder as building
 from nki.program.ir import Program
-from nki.program.tensor import NkiTensor
 from nki.simulator import native
 from nki.simulator.memory import Machine, SharedMemory
 from nki.simulator.replay import Replay
@@ -25,16 +25,36 @@ from nki.specialize import Call, trace
 _MAX_CORES = {2: 1, 3: 2, 4: 2}
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class Specialization:
     """The programs of one kernel for one set of shapes, dtypes and constants."""
 
     programs: list[Program] | None
     """None: a value known only on the device steers the kernel's Python; it runs in steps."""
     replay: Replay | None = None
+    seconds: float | None = None
+    """Modelled time, once somebody has asked for it."""
+    _interface: Interface | None = None
+    _digest: str = ""
+
+    @property
+    def interface(self) -> Interface:
+        """What the kernel takes, writes and returns; only for kernels with programs."""
+        if self._interface is None:
+            assert self.programs is not None
+            self._interface = interface_of(self.programs)
+        return self._interface
+
+    @property
+    def digest(self) -> str:
+        """Of what the programs do, the same in every process; only for kernels with programs."""
+        if not self._digest:
+            assert self.programs is not None
+            self._digest = digest(self.programs)
+        return self._digest
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Kernel:
     """A kernel function that can be called with arrays, or with tensors inside another kernel."""
 
@@ -43,12 +63,28 @@ class Kernel:
     strict: bool | None = None
     step: bool | None = None
     cache: dict[Hashable, Specialization] = field(default_factory=dict, repr=False)
+    launches: dict[Any, Kernel] = field(default_factory=dict, repr=False)
+    """The same kernel on the grids that a chip can run: graph capture needs existing objects."""
     __wrapped__: Any = None
     __name__: str = "kernel"
 
     def __post_init__(self) -> None:
         self.__wrapped__ = self.function
         self.__name__ = getattr(self.function, "__name__", "kernel")
+        if not self.grid:
+            for cores in range(1, max(_MAX_CORES.values()) + 1):
+                launched = Kernel(self.function, (cores,), self.strict, self.step, self.cache)
+                self.launches[cores] = self.launches[(cores,)] = launched
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Kernel)
+            and self.function is other.function
+            and (self.grid, self.strict, self.step) == (other.grid, other.strict, other.step)
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self.function), self.grid, self.strict, self.step))
 
     @property
     def func(self) -> Callable[..., Any]:
@@ -56,6 +92,9 @@ class Kernel:
         return self.function
 
     def __getitem__(self, grid: int | tuple[int, ...]) -> Kernel:
+        known = self.launches.get(grid)
+        if known is not None:
+            return known
         sizes = (grid,) if isinstance(grid, int) else tuple(int(size) for size in grid)
         return Kernel(self.function, sizes, self.strict, self.step, self.cache)
 
@@ -72,13 +111,18 @@ class Kernel:
         """Run with arrays; with tensors of a running kernel, become part of it."""
         if building.current_or_none() is not None:
             return self.function(*args, **kwargs)  # inlined into the calling kernel
-        return self.run(args, kwargs)
-
-    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Specialise if needed, then execute on the given arrays."""
         call = Call.bind(self.function, args, kwargs)
-        step = settings.enabled("NKI_STEP") if self.step is None else self.step
-        specialization = None if step else self.specialize(call)
+        runner = frameworks.runner_for(call.arrays.values())
+        return self.run(call) if runner is None else runner(self, args, kwargs)
+
+    @property
+    def in_steps(self) -> bool:
+        """Whether calls run the kernel's Python instead of replaying its program."""
+        return settings.enabled("NKI_STEP") if self.step is None else self.step
+
+    def run(self, call: Call) -> Any:
+        """Specialise if needed, then execute on host memory."""
+        specialization = None if self.in_steps else self.specialize(call)
         bound = {path: arrays.argument(value) for path, value in call.arrays.items()}
         as_torch = any(argument.is_torch for argument in bound.values())
         memory = {path: argument.memory for path, argument in bound.items()}
@@ -92,27 +136,17 @@ class Kernel:
                     arguments=memory,
                     strict=self._strict(),
                 )
+                described = describe(result, {})
             else:
-                machine, result = self._replay(specialization, memory)
+                machine = replay(specialization, memory)
+                result, described = (
+                    specialization.programs[0].result,
+                    specialization.interface.results,
+                )
         for argument in bound.values():
             if argument.write_back is not None:
                 argument.write_back()
-        return _results(machine, result, call, as_torch=as_torch)
-
-    def _replay(
-        self, specialization: Specialization, memory: dict[str, Any]
-    ) -> tuple[Machine, Any]:
-        programs = specialization.programs
-        assert programs is not None
-        shared = SharedMemory()
-        machines = [
-            Machine(core=core, num_cores=len(programs), shared=shared, arguments=memory)
-            for core in range(len(programs))
-        ]
-        if specialization.replay is None:
-            specialization.replay = Replay(programs)
-        specialization.replay.run(machines)
-        return machines[0], programs[0].result
+        return _results(machine, result, described, call, as_torch=as_torch)
 
     def _strict(self) -> bool:
         return settings.enabled("NKI_STRICT") if self.strict is None else self.strict
@@ -163,19 +197,47 @@ def _report(specialization: Specialization) -> None:
             warnings.warn(str(finding), NkiWarning, stacklevel=4)
 
 
-def _results(machine: Machine, result: Any, call: Call, *, as_torch: bool) -> Any:
-    if isinstance(result, NkiTensor):
-        path = result.storage.argument
-        if path is not None and result.shape == result.storage.shape and result.offset == 0:
-            return call.arrays[path]  # the caller's own array, updated in place
+def replay(
+    specialization: Specialization,
+    memory: dict[str, Any],
+    given: dict[int, Any] | None = None,
+) -> Machine:
+    """Run the programs; return core 0's machine, which holds the results.
+
+    Args:
+        specialization: one that has programs.
+        memory: the bytes of each array argument, by path.
+        given: bytes for shared allocations by position, to get results without a copy.
+    """
+    programs = specialization.programs
+    assert programs is not None
+    shared = SharedMemory(given)
+    machines = [
+        Machine(core=core, num_cores=len(programs), shared=shared, arguments=memory)
+        for core in range(len(programs))
+    ]
+    if specialization.replay is None:
+        specialization.replay = Replay(programs)
+    specialization.replay.run(machines)
+    return machines[0]
+
+
+def _results(machine: Machine, result: Any, described: Any, call: Call, *, as_torch: bool) -> Any:
+    if isinstance(described, Returned):
+        return call.arrays[described.path]  # the caller's own array, updated in place
+    if isinstance(described, Result):
         values = np.ascontiguousarray(machine.array(result))
         return arrays.result(values, result.dtype, as_torch=as_torch)
-    if isinstance(result, list | tuple):
-        items = [_results(machine, item, call, as_torch=as_torch) for item in result]
-        return items if isinstance(result, list) else tuple(items)
-    if isinstance(result, dict):
+    if isinstance(described, list | tuple):
+        items = [
+            _results(machine, item, about, call, as_torch=as_torch)
+            for item, about in zip(result, described, strict=True)
+        ]
+        return items if isinstance(described, list) else tuple(items)
+    if isinstance(described, dict):
         return {
-            name: _results(machine, item, call, as_torch=as_torch) for name, item in result.items()
+            name: _results(machine, result[name], about, call, as_torch=as_torch)
+            for name, about in described.items()
         }
     return result
 
@@ -206,3 +268,6 @@ def simulate(
         made.step if step is None else step,
         made.cache,
     )
+
+
+frameworks.announce()

@@ -41,6 +41,10 @@ class Call:
             found.update(_find_arrays(name, value))
         return Call(function, dict(bound.arguments), found)
 
+    def with_arrays(self, found: dict[Path, Any]) -> Call:
+        """The same call on other arrays of the same shapes and dtypes."""
+        return Call(self.function, self.arguments, found)
+
     def key(self) -> Hashable | None:
         """What a specialisation depends on, None if some argument cannot be compared."""
         try:

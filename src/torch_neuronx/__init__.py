@@ -28,9 +28,11 @@ def _autoload() -> None:
             "TORCH_DEVICE_BACKEND_AUTOLOAD=0 imports torch without it."
         ) from error
 
+    from torch_neuronx import tile_kernel
     from torch_neuronx.registration import register
 
     register()
+    tile_kernel.attach()
 
 
 _autoload()
@@ -73,6 +75,7 @@ from torch_neuronx.ops.tracking import (  # noqa: E402
     strict,
 )
 from torch_neuronx.planner import mark_step, plan  # noqa: E402
+from torch_neuronx.tile_kernel import nki_op, wrap_nki  # noqa: E402
 from torch_neuronx.version import __version__  # noqa: E402
 
 __all__ = [
@@ -104,6 +107,7 @@ __all__ = [
     "memory_reserved",
     "memory_stats",
     "memory_summary",
+    "nki_op",
     "plan",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
@@ -111,4 +115,5 @@ __all__ = [
     "stream",
     "strict",
     "synchronize",
+    "wrap_nki",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -274,3 +275,39 @@ def test_address_reuse_does_not_mix_tensors_that_are_never_alive_together(run, r
 
     factor = sum(range(40)) - sum(range(0, 40, 7))
     np.testing.assert_allclose(run(kernel, x), x * factor, rtol=1e-5, atol=1e-4)
+
+
+def test_clearing_a_tile_leaves_those_alone_that_are_alive_then(run, rng):
+    x = rng.standard_normal((64, 32), dtype=np.float32)
+
+    def kernel(x):
+        out = nl.ndarray((64, 32), "float32", buffer=nl.shared_hbm)
+        early = nl.load(x)
+        late = nl.ndarray((64, 32), "float32")  # allocated while `early` is alive, used after it
+        kept = nl.copy(early)
+        nisa.memset(late[:32], 1.0)
+        nisa.tensor_tensor(late, late, late, nl.add)
+        nisa.tensor_tensor(kept[:32], kept[:32], late[:32], nl.add)
+        nl.store(out, kept)
+        return out
+
+    expected = x.copy()
+    expected[:32] += 2.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", nki.NkiWarning)
+        np.testing.assert_array_equal(run(kernel, x), expected)
+
+
+def test_cores_that_both_clear_a_shared_result_do_it_side_by_side(monkeypatch, run, rng):
+    x = rng.standard_normal((256, 32), dtype=np.float32)
+
+    def kernel(x):
+        out = nl.ndarray((256, 32), "float32", buffer=nl.shared_hbm)
+        zeros = nl.zeros((128, 32), "float32")
+        for half in range(2):
+            nl.store(out[half * 128 : half * 128 + 128], zeros)
+        mine = nl.program_id(0) * 128
+        nl.store(out[mine : mine + 128], nl.load(x[mine : mine + 128]))
+        return out
+
+    np.testing.assert_array_equal(run(kernel, x, grid=2), x)

@@ -32,6 +32,12 @@ def filled_ps(*shape, dtype=F32):
     return tile
 
 
+def _sum_twice(tiles):
+    total = sb(128, 512)
+    for tile in (*tiles, *tiles):
+        nisa.tensor_tensor(total, total, tile, nl.add)
+
+
 def matmul(dst, a, b, **more):
     nisa.nc_matmul(dst, a, b, **more)
 
@@ -54,9 +60,7 @@ CASES = {
         r"ends beyond partition 128",
     ),
     "PSUM over capacity": (
-        lambda x: [
-            nisa.tensor_copy(sb(128, 512), t) for t in [filled_ps(128, 512) for _ in range(9)]
-        ],
+        lambda x: _sum_twice([filled_ps(128, 512) for _ in range(9)]),
         r"9 PSUM tensors.*16384",
     ),
     "index out of range": (lambda x: x[300], r"256 elements"),
@@ -361,6 +365,16 @@ def _ignore_result(body):
     return kernel
 
 
+def test_psum_that_a_later_order_makes_fit_is_no_error():
+    def kernel(x):
+        out = nl.ndarray((9, 128, 512), F32, buffer=nl.shared_hbm)
+        for number, tile in enumerate([filled_ps(128, 512) for _ in range(9)]):
+            nl.store(out[number], nl.copy(tile))
+        return out
+
+    assert not nki.simulate(kernel)(np.zeros((4, 4), np.float32)).any()
+
+
 def test_at_least_sixty_rules_are_planted():
     assert len(CASES) >= 60
 
@@ -369,9 +383,9 @@ STRICT = {
     "start at partition 5": lambda x: nisa.tensor_copy(sb(8, 4), sb(16, 4)[5:13]),
     "start at 32 with 64 partitions": lambda x: nisa.tensor_copy(sb(64, 4), sb(128, 4)[32:96]),
     "partly unwritten read": lambda x: nisa.tensor_copy(sb(8, 4), _half_written()),
-    "SBUF over capacity": lambda x: [
-        nisa.tensor_copy(sb(128, 16), t[:, 0:16]) for t in [sb(128, 30000) for _ in range(3)]
-    ],
+    "SBUF over capacity": lambda x: _sum_twice(
+        [tile[:, 0:512] for tile in [sb(128, 30000) for _ in range(3)]]
+    ),
     "placed tensors that overlap": lambda x: nisa.tensor_tensor(
         sb(8, 4), sb(8, 4, address=(0, 64)), sb(8, 4, address=(0, 68)), nl.add
     ),

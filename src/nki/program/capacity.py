@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from nki.errors import MemoryLimitError
+from nki.program.reorder import late_ranges
 from nki.program.storage import MemoryRegion, Storage
 
 if TYPE_CHECKING:
     from nki.program.ir import Block, Finding, NkiInstruction, Program
 
 
-def live_ranges(program: Program) -> dict[int, tuple[int, int]]:
-    """First and last instruction that uses each on-chip allocation, loops counted whole."""
+def live_ranges(
+    program: Program, from_allocation: Collection[int] = ()
+) -> dict[int, tuple[int, int]]:
+    """First and last instruction that uses each on-chip allocation, loops counted whole.
+
+    Args:
+        program: any.
+        from_allocation: storages that are alive from where they are allocated, not from their
+            first use, because their memory is prepared there.
+    """
     from nki.program.ir import Loop, NkiInstruction, While
 
     ranges: dict[int, tuple[int, int]] = {}
@@ -40,7 +50,10 @@ def live_ranges(program: Program) -> dict[int, tuple[int, int]]:
                     if inside is not None and index not in allocated:
                         inside[index] = None
             else:
-                allocated.add(item.storage.index)
+                index = item.storage.index
+                allocated.add(index)
+                if index in from_allocation:
+                    ranges.setdefault(index, (clock, clock))
 
     walk(program.body, None)
     return ranges
@@ -51,12 +64,20 @@ def _used(instruction: NkiInstruction) -> list[int]:
     return [tensor.storage.index for tensor in tensors if tensor.storage.buffer.on_chip]
 
 
-def peak_bytes(program: Program, region: MemoryRegion) -> tuple[float, list[Storage]]:
+def peak_bytes(
+    program: Program, region: MemoryRegion, ranges: dict[int, tuple[int, int]] | None = None
+) -> tuple[float, list[Storage]]:
     """Most bytes per partition that are alive at once, and the tensors alive then.
 
     A tile of few partitions can share its bytes with others, quadrant by quadrant.
+
+    Args:
+        program: any.
+        region: SBUF or PSUM.
+        ranges: first and last use of each allocation, those of program order if None.
     """
-    ranges = live_ranges(program)
+    if ranges is None:
+        ranges = live_ranges(program)
     events: list[tuple[int, int, Storage]] = []
     for storage in program.storages:
         if storage.buffer is region and storage.index in ranges:
@@ -81,7 +102,10 @@ def peak_bytes(program: Program, region: MemoryRegion) -> tuple[float, list[Stor
 
 
 def check_capacity(program: Program) -> list[Finding]:
-    """PSUM that does not fit is an error; SBUF that does not fit would be spilled to HBM."""
+    """PSUM that does not fit is an error; SBUF that does not fit would be spilled to HBM.
+
+    A compiler may compute tensors later than the kernel says, so that order counts too.
+    """
     from nki.program.ir import Finding
 
     findings = []
@@ -90,6 +114,8 @@ def check_capacity(program: Program) -> list[Finding]:
         (MemoryRegion.sbuf, program.chip.sbuf),
     ):
         peak, live = peak_bytes(program, region)
+        if peak > memory.bytes_per_partition:
+            peak, live = peak_bytes(program, region, late_ranges(program))
         if peak <= memory.bytes_per_partition:
             continue
         largest = sorted(live, key=lambda storage: -storage.row_bytes)[:5]

@@ -44,13 +44,20 @@ def fresh_bytes(storage: Storage) -> Bytes:
 class SharedMemory:
     """HBM that all cores of a launch see: arguments, and what they allocate there in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: dict[int, Bytes] | None = None) -> None:
+        self._given = given if given is not None else {}
+        """Memory for allocations by position, from whoever wants the results in it."""
         self._allocated: list[Bytes] = []
 
     def allocation(self, position: int, storage: Storage) -> Bytes:
         """The position-th shared allocation of the kernel."""
         while len(self._allocated) <= position:
-            self._allocated.append(fresh(storage))
+            memory = self._given.get(len(self._allocated))
+            if memory is None:
+                memory = fresh(storage)
+            else:
+                memory[:] = fresh_bytes(storage)
+            self._allocated.append(memory)
         return self._allocated[position]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +14,7 @@ from nki.program.ir import Allocation, Block, Loop, NkiInstruction, Program, Whi
 from nki.program.storage import Storage
 from nki.simulator.encode import encode
 from nki.simulator.exchange import MEETING
+from nki.simulator.run import gives_way
 
 _ALIGN = 64
 
@@ -23,6 +25,8 @@ class Stretch:
 
     begin: int
     end: int
+    gives_way: bool = False
+    """Other cores go on after this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,12 @@ class Plan:
     """Instruction of each record, by its first word."""
 
 
-def arena(program: Program) -> tuple[dict[int, int], int]:
-    """Addresses for on-chip allocations: those that are never alive together share memory."""
-    ranges = live_ranges(program)
+def arena(program: Program, cleared: Collection[int] = ()) -> tuple[dict[int, int], int]:
+    """Addresses for on-chip allocations: those that are never alive together share memory.
+
+    Those in `cleared` are made to look unwritten where they are allocated.
+    """
+    ranges = live_ranges(program, cleared)
     order = sorted((ranges[index], index) for index in ranges)
     by_index = {storage.index: storage for storage in program.storages}
     offsets: dict[int, int] = {}
@@ -83,12 +90,13 @@ def plan(program: Program) -> Plan:
     """Encode a program."""
     words: list[int] = []
     sources: dict[int, NkiInstruction] = {}
-    offsets, total = arena(program)
     undecided = {
         item.outputs["dst"].storage.index
         for item in program.instructions()
         if item.opcode in ("nc_matmul", "nc_matmul_mx") and item.attributes["accumulate"] is None
     }
+    cleared = program.incomplete | undecided
+    offsets, total = arena(program, cleared)
 
     def walk(block: Block) -> list[Step]:
         steps: list[Step] = []
@@ -105,15 +113,15 @@ def plan(program: Program) -> Plan:
                 sources[begin] = item
                 words.extend(record)
                 last = steps[-1] if steps else None
-                if isinstance(last, Stretch) and last.end == begin:
-                    steps[-1] = Stretch(last.begin, len(words))
+                pause = gives_way(program.num_cores, item)
+                if isinstance(last, Stretch) and last.end == begin and not last.gives_way:
+                    steps[-1] = Stretch(last.begin, len(words), pause)
                 else:
-                    steps.append(Stretch(begin, len(words)))
+                    steps.append(Stretch(begin, len(words), pause))
             elif isinstance(item, Allocation):
                 storage = item.storage
                 if not storage.buffer.on_chip or (
-                    storage.index in offsets
-                    and (storage.index in program.incomplete or storage.index in undecided)
+                    storage.index in offsets and storage.index in cleared
                 ):
                     steps.append(Fresh(storage))
             else:

@@ -15,7 +15,7 @@ from nki.simulator import native
 from nki.simulator.exchange import MEETING
 from nki.simulator.memory import Bytes, Machine, fresh_bytes
 from nki.simulator.plan import Fresh, Plan, Step, Stretch, plan
-from nki.simulator.run import Steps, execute, prepare, run, run_together
+from nki.simulator.run import Steps, execute, gives_way, prepare, run, run_together
 
 
 class Replay:
@@ -78,11 +78,15 @@ class _Core:
         for item in items:
             if isinstance(item, Stretch):
                 self._native(item)
+                if item.gives_way:
+                    yield None
             elif isinstance(item, NkiInstruction):
                 if item.opcode in MEETING:
                     yield item
                 else:
                     execute(machine, item)
+                    if gives_way(machine.num_cores, item):
+                        yield None
             elif isinstance(item, Fresh):
                 self._fresh(item)
             elif isinstance(item.loop, Loop):

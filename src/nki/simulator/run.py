@@ -11,7 +11,8 @@ from nki.simulator.exchange import MEETING, can_meet, exchange
 from nki.simulator.memory import Machine
 from nki.simulator.semantics import SEMANTICS
 
-Steps = Generator[NkiInstruction, None, None]
+# An instruction at which cores meet; None where the next core may go on.
+Steps = Generator[NkiInstruction | None, None, None]
 
 
 def execute(machine: Machine, instruction: NkiInstruction) -> None:
@@ -40,6 +41,8 @@ def steps(machine: Machine, block: Block) -> Steps:
                 yield item
             else:
                 execute(machine, item)
+                if gives_way(machine.num_cores, item):
+                    yield None
         elif isinstance(item, Allocation):
             machine.allocate(item.storage)
             if item.storage.buffer is MemoryRegion.psum and _decided_while_running(item, block):
@@ -52,6 +55,17 @@ def steps(machine: Machine, block: Block) -> Steps:
         elif isinstance(item, While):
             while machine.value(item.condition) != 0:
                 yield from steps(machine, item.body)
+
+
+def gives_way(num_cores: int, instruction: NkiInstruction) -> bool:
+    """Whether the other cores go on here: cores run side by side and share what this one wrote.
+
+    Kernels may not depend on it (core_barrier orders cores), but many that both cores begin by
+    clearing a whole shared tensor get away with it on the chip, and so they do here.
+    """
+    return num_cores > 1 and any(
+        tensor.storage.buffer is MemoryRegion.shared_hbm for tensor in instruction.outputs.values()
+    )
 
 
 def _decided_while_running(allocation: Allocation, block: Block) -> bool:
@@ -89,15 +103,23 @@ def run_together(cores: Sequence[Steps], machines: Sequence[Machine]) -> None:
     running = dict(enumerate(cores))
     waiting: dict[int, NkiInstruction] = {}
     while running:
+        more_to_do = False
         for core in list(running):
             if core in waiting:
                 continue
             try:
-                waiting[core] = next(running[core])
+                reached = next(running[core])
             except StopIteration:
                 del running[core]
+                continue
+            if reached is None:
+                more_to_do = True
+            else:
+                waiting[core] = reached
         if not running:
             return
+        if more_to_do:
+            continue
         ready = can_meet(waiting, len(machines))
         if not ready:
             raise _deadlock(waiting, len(machines))

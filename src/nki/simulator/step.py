@@ -16,7 +16,7 @@ from nki.program.registers import NkiScalar
 from nki.program.storage import Storage
 from nki.simulator.exchange import MEETING, can_meet, exchange
 from nki.simulator.memory import Machine, SharedMemory
-from nki.simulator.run import execute
+from nki.simulator.run import execute, gives_way
 from nki.specialize import Call, check_result, run_function
 
 
@@ -35,6 +35,15 @@ class Meeting:
     def begin(self, core: int) -> None:
         """Wait for the first turn."""
         with self._condition:
+            self._condition.wait_for(lambda: self._turn == core or self._failed is not None)
+
+    def give_way(self, core: int) -> None:
+        """Let the other cores go on, then continue."""
+        with self._condition:
+            free = sorted(self._running - set(self._waiting))
+            after = [other for other in free if other > core]
+            self._turn = (after or free)[0]
+            self._condition.notify_all()
             self._condition.wait_for(lambda: self._turn == core or self._failed is not None)
 
     def end(self, core: int, error: BaseException | None = None) -> None:
@@ -94,6 +103,8 @@ class Stepper:
             self.meeting.wait(self.machine.core, instruction)
         else:
             execute(self.machine, instruction)
+            if gives_way(self.machine.num_cores, instruction):
+                self.meeting.give_way(self.machine.core)
 
     def register_value(self, register: NkiScalar) -> int:
         """The register's value now."""

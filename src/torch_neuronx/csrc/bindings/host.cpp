@@ -44,9 +44,12 @@ py::list run_on_host(
   py::list out;
   for (const auto& item : py::reinterpret_borrow<py::sequence>(results)) {
     if (THPVariable_Check(item.ptr())) {
+      const auto& result = THPVariable_Unpack(item.ptr());
+      // Held by the sequence and by this loop: nobody keeps it.
+      const bool sole = Py_REFCNT(item.ptr()) <= 2 && result.use_count() == 1;
       out.append(
-          py::reinterpret_steal<py::object>(THPVariable_Wrap(
-              call.to_device(THPVariable_Unpack(item.ptr())))));
+          py::reinterpret_steal<py::object>(
+              THPVariable_Wrap(call.to_device(result, sole))));
     } else {
       out.append(item);
     }

@@ -68,6 +68,8 @@ class HostCall {
   // Gives metadata and moved memory of written aliases back to the originals.
   void finish();
   at::Tensor to_device(at::Tensor result);
+  // `sole`: nobody but this call holds the result, so its memory can be taken.
+  at::Tensor to_device(at::Tensor result, bool sole);
 
  private:
   struct Entry {
@@ -76,8 +78,6 @@ class HostCall {
     const void* data_before;
     bool written;
   };
-  // `sole`: nobody but this call holds the result, so its memory can be taken.
-  at::Tensor to_device(at::Tensor result, bool sole);
   // The alias that another argument already has, if it is this very tensor:
   // kernels ask whether `out` is `self`.
   at::Tensor alias_of_same(const at::Tensor& tensor, bool written);
