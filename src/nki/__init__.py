@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from nki import collectives, compiler, dtype, isa, language, tensor, typing
-from nki.benchmark import benchmark, profile
+from nki.advice import Advice, lint
+from nki.benchmark import benchmark, modelled_seconds, profile
 from nki.errors import NkiError, NkiValidationError, NkiWarning
 from nki.jit import Kernel, jit, simulate
 
 cpu_simulate = simulate
 
 __all__ = [
+    "Advice",
     "Kernel",
     "NkiError",
     "NkiValidationError",
@@ -22,6 +24,8 @@ __all__ = [
     "isa",
     "jit",
     "language",
+    "lint",
+    "modelled_seconds",
     "profile",
     "simulate",
     "tensor",

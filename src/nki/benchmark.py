@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nki.errors import TraceError
-from nki.jit import Kernel, simulate
+from nki.jit import Kernel, Specialization, simulate
 from nki.simulator.timeline import Timeline, schedule
 from nki.specialize import Call
 
@@ -17,10 +17,7 @@ def timelines(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     call = Call.bind(kernel.function, args, kwargs)
     programs = kernel.specialize(call).programs
     if programs is None:
-        raise TraceError(
-            f"{kernel.__name__} steers Python by values of the device, so it has no fixed program "
-            "to price. Use nl.fori_loop and nl.while_loop."
-        )
+        raise _no_program(kernel)
     return [schedule(program) for program in programs]
 
 
@@ -32,6 +29,36 @@ def profile(kernel: Kernel | Callable[..., Any]) -> Callable[..., Timeline]:
         return max(timelines(made, args, kwargs), key=lambda item: item.total_seconds)
 
     return run
+
+
+def modelled_seconds(kernel: Kernel | Callable[..., Any], *args: Any, **kwargs: Any) -> float:
+    """Modelled time of one call on the chip, without the launch; priced once a specialisation.
+
+    Only shapes and dtypes of the arrays count, so fake tensors do. The slowest core decides.
+
+    Raises:
+        TraceError: the kernel has no fixed program.
+    """
+    made = simulate(kernel)
+    return seconds_of(made, made.specialize(Call.bind(made.function, args, kwargs)))
+
+
+def seconds_of(kernel: Kernel, specialization: Specialization) -> float:
+    """Modelled time of a specialisation."""
+    if specialization.seconds is None:
+        if specialization.programs is None:
+            raise _no_program(kernel)
+        specialization.seconds = max(
+            schedule(program).total_seconds for program in specialization.programs
+        )
+    return specialization.seconds
+
+
+def _no_program(kernel: Kernel) -> TraceError:
+    return TraceError(
+        f"{kernel.__name__} steers Python by values of the device, so it has no fixed program "
+        "to price. Use nl.fori_loop and nl.while_loop."
+    )
 
 
 @dataclass(frozen=True, slots=True)

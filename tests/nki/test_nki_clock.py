@@ -9,6 +9,7 @@ import nki
 import nki.isa as nisa
 import nki.language as nl
 from neuron_chip import chip as find_chip
+from nki.program.storage import MemoryRegion
 
 
 def _profile(kernel, *args):
@@ -149,3 +150,31 @@ def test_published_fp32_matmul_time_is_met_within_three_percent(chip):
     rhs = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (8192, 8192), (0, 0))
     timeline = _profile(_blocked_matmul, lhs_t, rhs)
     assert timeline.total_seconds == pytest.approx(28.30e-3, rel=0.03)
+
+
+def _product(x):
+    out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+    part = nl.ndarray((128, 128), "float32", buffer=nl.psum)
+    nisa.nc_matmul(part, nl.load(x), nl.load(x))
+    nl.store(out, nl.copy(part))
+    return out
+
+
+def test_occupancy_and_stalls():
+    x = np.zeros((128, 128), np.float32)
+    timeline = nki.profile(_product)(x)
+    sbuf = timeline.occupancy(MemoryRegion.sbuf)
+    assert max(held for _, held in sbuf) == 2 * 512  # the operands; the copy comes after them
+    assert sbuf[-1][1] == 0
+    assert [when for when, _ in sbuf] == sorted(when for when, _ in sbuf)
+    assert max(held for _, held in timeline.occupancy(MemoryRegion.psum)) == 512
+    assert timeline.stalls()["vector"] == 0.0
+    assert timeline.stalls()["dma"] > 0.0  # the store waits for the product
+    assert "SBUF at most 1024 bytes" in timeline.report()
+
+
+def test_modelled_seconds_is_the_time_of_the_slowest_core():
+    x = np.zeros((128, 128), np.float32)
+    expected = nki.profile(_product)(x).total_seconds
+    assert nki.modelled_seconds(_product, x) == expected
+    assert nki.modelled_seconds(nki.jit(_product)[2], x) >= expected

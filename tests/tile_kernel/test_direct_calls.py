@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,9 @@ from torch._subclasses import FakeTensorMode
 import nki
 import nki.language as nl
 import torch_neuronx
+from python_process import output_of
 from torch_neuronx.errors import TileKernelError
+from torch_neuronx.tile_kernel import operators
 
 
 @pytest.mark.parametrize(
@@ -152,3 +156,32 @@ def test_a_result_that_needs_grad_says_that_there_is_no_formula(add):
     out = add(a, a)
     with pytest.raises(RuntimeError, match="autograd formula"):
         out.sum().backward()
+
+
+def test_modelled_time_of_the_operator(add):
+    a = torch.ones(128, 64, device="neuron")
+    torch_neuronx.clear_op_tracking()
+    add(a, a)
+    (name,) = (op for op in torch_neuronx.get_executed_ops() if op.startswith("nki::add_"))
+    assert operators.modelled_seconds(name) == nki.modelled_seconds(add, a, a) > 0
+    assert operators.modelled_seconds("nki::nobody") is None
+
+
+def test_dry_run_gives_shapes_and_runs_nothing():
+    code = textwrap.dedent(
+        """
+        import torch, nki, nki.language as nl
+
+        @nki.jit
+        def double(x):
+            out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+            tile = nl.load(x)
+            nl.store(out, nl.add(tile, tile))
+            return out
+
+        x = torch.ones(128, 64, device="neuron", dtype=torch.bfloat16)
+        out = double(x)
+        print(out.device, out.dtype, tuple(out.shape), torch.neuron.memory_allocated())
+        """
+    )
+    assert output_of(code, NEURON_DRIVER="dry") == "neuron:0 torch.bfloat16 (128, 64) 32768"

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nki.program.ir import Loop, NkiInstruction, Program, While
 
-    Node = NkiInstruction | Loop | While
-
 
 def late_ranges(program: Program) -> dict[int, tuple[int, int]]:
     """First and last use of each on-chip allocation in the late order; a loop is one step."""
@@ -26,13 +24,13 @@ def late_ranges(program: Program) -> dict[int, tuple[int, int]]:
     return ranges
 
 
-def _nodes(program: Program) -> list[Node]:
+def _nodes(program: Program) -> list[NkiInstruction | Loop | While]:
     from nki.program.ir import Allocation
 
     return [item for item in program.body.items if not isinstance(item, Allocation)]
 
 
-def _uses(node: Node) -> tuple[set[int], set[int]]:
+def _uses(node: NkiInstruction | Loop | While) -> tuple[set[int], set[int]]:
     """Storages that are read and written."""
     from nki.program.ir import Loop, NkiInstruction, While
 

@@ -72,6 +72,38 @@ class Timeline:
         """Floating-point operations of matrix products."""
         return sum(slot.flops for slot in self.slots)
 
+    def occupancy(self, memory: MemoryRegion) -> list[tuple[float, int]]:
+        """Bytes per partition held in SBUF or PSUM over time, as (seconds, bytes) at each change.
+
+        A tensor holds its bytes from the start of the first instruction that uses it to the end of
+        the last, on all partitions whatever its height.
+        """
+        held: dict[int, tuple[float, float, int]] = {}
+        for slot in self.slots:
+            tensors = (*slot.instruction.outputs.values(), *slot.instruction.tensors_in())
+            for storage in (tensor.storage for tensor in tensors):
+                if storage.buffer is memory:
+                    begin, end, _ = held.get(storage.index, (slot.start, slot.finish, 0))
+                    held[storage.index] = (
+                        min(begin, slot.start), max(end, slot.finish), storage.row_bytes
+                    )  # fmt: skip
+        changes: dict[float, int] = defaultdict(int)
+        for begin, end, size in held.values():
+            changes[begin] += size
+            changes[end] -= size
+        now = 0
+        return [(when, now := now + changes[when]) for when in sorted(changes)]
+
+    def stalls(self) -> dict[str, float]:
+        """Time that each engine waited between its first and its last instruction, in seconds."""
+        idle: dict[str, float] = {}
+        last: dict[str, float] = {}
+        for slot in self.slots:
+            before = last.get(slot.lane, slot.start)
+            idle[slot.lane] = idle.get(slot.lane, 0.0) + max(slot.start - before, 0.0)
+            last[slot.lane] = slot.start + slot.busy
+        return idle
+
     def critical_path(self) -> list[Slot]:
         """The chain of instructions that determines the total, first to last."""
         if not self.slots:
@@ -86,14 +118,21 @@ class Timeline:
     def report(self) -> str:
         """Total, shares and the lines on the critical path, as text."""
         total = self.total_seconds
+        stalls = self.stalls()
         lines = [f"{self.program.name} on {self.program.chip.name}: {total * 1e6:.2f} us modelled"]
         for lane, seconds in self.busy_seconds().items():
             if seconds:
                 share = 100 * seconds / total
-                lines.append(f"  {lane:7s} busy {seconds * 1e6:10.2f} us  {share:5.1f} %")
+                lines.append(
+                    f"  {lane:7s} busy {seconds * 1e6:10.2f} us  {share:5.1f} %  "
+                    f"waits {stalls[lane] * 1e6:10.2f} us"
+                )
         lines.append(
             f"  DMA moved {self.dma_bytes / 1e6:.2f} MB, products {self.flops / 1e9:.2f} GFLOP"
         )
+        for memory in (MemoryRegion.sbuf, MemoryRegion.psum):
+            most = max((held for _, held in self.occupancy(memory)), default=0)
+            lines.append(f"  {memory.value.upper()} at most {most} bytes per partition")
         by_line: dict[str, float] = defaultdict(float)
         chain = self.critical_path()
         for before, slot in zip([None, *chain], chain, strict=False):

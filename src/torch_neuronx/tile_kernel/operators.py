@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
+from nki.benchmark import seconds_of
 from nki.interface import Result, Returned, made
 from nki.jit import Kernel, Specialization
 from nki.specialize import Call
@@ -26,6 +27,7 @@ _TAKEN = {"self", "out", "Tensor", "int", "float", "bool", "str", "Scalar", "Dev
 Tensors = list[torch.Tensor]
 
 _operators: dict[str, Callable[..., Any]] = {}
+_priceable: dict[str, tuple[Kernel, Specialization]] = {}
 _of_specialization: WeakKeyDictionary[Specialization, _Operator] = WeakKeyDictionary()
 
 
@@ -37,6 +39,7 @@ class _Operator:
         known = _operators.get(self.name)
         self.call = known if known is not None else _register(self.name, specialization, paths)
         _operators[self.name] = self.call
+        _priceable.setdefault(self.name, (kernel, specialization))
 
 
 def _register(
@@ -88,6 +91,13 @@ def _register(
 def _identifier(path: str) -> str:
     name = "".join(c if c.isalnum() else "_" for c in path)
     return f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else name
+
+
+def modelled_seconds(name: str) -> float | None:
+    """Modelled time of one call of the operator `name`, None if no kernel is behind it."""
+    if name not in _priceable:
+        return None
+    return seconds_of(*_priceable[name])
 
 
 def operator_name(kernel: Kernel, specialization: Specialization) -> str:
