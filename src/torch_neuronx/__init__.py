@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 
 def _autoload() -> None:
     """Register the device; PyTorch calls it at the end of `import torch`.
@@ -74,9 +76,11 @@ from torch_neuronx.ops.tracking import (  # noqa: E402
     is_strict,
     strict,
 )
-from torch_neuronx.planner import mark_step, plan  # noqa: E402
 from torch_neuronx.tile_kernel import nki_op, wrap_nki  # noqa: E402
 from torch_neuronx.version import __version__  # noqa: E402
+
+if TYPE_CHECKING:
+    from torch_neuronx.planner import mark_step, plan
 
 __all__ = [
     "BuildError",
@@ -117,3 +121,12 @@ __all__ = [
     "synchronize",
     "wrap_nki",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The planner is loaded by who plans.
+    if name in ("mark_step", "plan"):
+        from torch_neuronx import planner
+
+        return getattr(planner, name)
+    raise AttributeError(f"module 'torch_neuronx' has no attribute {name!r}")

@@ -12,12 +12,12 @@ from torch.utils.backend_registration import (
     rename_privateuse1_backend,
 )
 
-from torch_neuronx import _C, clock, device, dry, settings
+from torch_neuronx import _C, device, dry, settings
+from torch_neuronx.clock import configured
 from torch_neuronx.device import patches
 from torch_neuronx.device.driver import check_available, platform
 from torch_neuronx.distributed import backend
 from torch_neuronx.ops import tracking
-from torch_neuronx.ops.costs import Machine
 
 _registered = False
 
@@ -67,7 +67,7 @@ def model_machine(*, hbm_bytes_per_core: int | None = None) -> None:
         chosen.allocator.memory_fraction,
     )
     tracking.load_rows(machine.chip)
-    clock.configure(Machine(instance=machine.instance, lnc=machine.lnc))
+    configured.configure(machine.instance, machine.lnc)
     if driver == "dry":
         _C._observer_start()
     tracking.set_strict(chosen.strict)

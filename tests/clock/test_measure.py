@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import neuron_chip
-from torch_neuronx.clock import machine
+from torch_neuronx.clock.pricing import machine
 from torch_neuronx.errors import ClockError
 
 

@@ -8,6 +8,7 @@ from neuron_chip import Chip, Work, cost
 from neuron_chip.cost import Time
 from neuron_chip.counts import launch
 from torch_neuronx import _C
+from torch_neuronx.clock import configured
 from torch_neuronx.errors import ClockError
 from torch_neuronx.ops.costs import Call, Machine, work_of
 
@@ -30,19 +31,11 @@ class Priced:
         return self.time.busy_seconds.get("launch", 0.0)
 
 
-_machine: Machine | None = None
 _software = "eager"
 _priced: dict[int, Priced] = {}
 _failures: list[Exception] = []
 # Graphs have no op calls of their own: their work by the name they run under.
 _graphs: dict[str, Work] = {}
-
-
-def configure(chosen: Machine) -> None:
-    """Fix the machine whose time is modelled; called once, by the registration."""
-    global _machine
-    _machine = chosen
-    _C._set_price_hook(_price)
 
 
 def use_software(name: str) -> None:
@@ -65,8 +58,8 @@ def start_graph(device: int) -> None:
 
 def machine() -> Machine:
     """The machine whose time is modelled."""
-    assert _machine is not None, "the registration configures the clock"
-    return _machine
+    instance, lnc = configured.chosen()
+    return Machine(instance=instance, lnc=lnc)
 
 
 def name_graph(name: str, work: Work) -> None:
@@ -113,7 +106,8 @@ def raise_failure() -> None:
         raise ClockError(f"The cost of an operator could not be found: {first}") from first
 
 
-def _price(signature: int) -> tuple[int, int, bool]:
+def price(signature: int) -> tuple[int, int, bool]:
+    """Launch and work in nanoseconds, and whether the host waits; what the observer asks for."""
     # PyTorch would swallow an error here, so it is kept for the next reading of the clock.
     try:
         found = priced(signature)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from torch_neuronx import _C
-from torch_neuronx.clock import Measurement, measure, modelled_time
 from torch_neuronx.device import amp, memory, random, streams
 from torch_neuronx.device.cores import (
     _exchange_device,
@@ -76,6 +75,9 @@ from torch_neuronx.device.streams import (
     stream,
 )
 from torch_neuronx.dry import dry_values
+
+if TYPE_CHECKING:
+    from torch_neuronx.clock.measurement import Measurement, measure, modelled_time
 
 OutOfMemoryError = torch.OutOfMemoryError
 
@@ -149,7 +151,15 @@ __all__ = [
 ]
 
 
+# Loaded on first use: cost rules and prices are of no use to a program that measures nothing.
+_OF_THE_CLOCK = ("Measurement", "measure", "modelled_time")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _OF_THE_CLOCK:
+        from torch_neuronx.clock import measurement
+
+        return getattr(measurement, name)
     # Made on demand: the devices need not exist when the module is imported.
     if name == "default_generators":
         return tuple(_C._default_generator(index) for index in range(_C._device_count()))

@@ -13,7 +13,7 @@ from typing import TypeVar
 from neuron_chip import DEFAULT_INSTANCE, UnknownNameError
 from neuron_chip.prices import PRICES, with_overrides
 from torch_neuronx.planner.page import plan_page
-from torch_neuronx.planner.plan import DEFAULT_GPUS, PlanError, plan
+from torch_neuronx.planner.request import DEFAULT_GPUS, PlanError, plan
 from torch_neuronx.planner.result import Plan
 from torch_neuronx.planner.sweep import sweep
 from torch_neuronx.planner.text import sweep_text

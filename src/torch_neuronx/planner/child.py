@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from torch_neuronx import _C, registration
-from torch_neuronx.clock import machine, memory_peak, modules
+from torch_neuronx.clock import memory_peak, modules
 from torch_neuronx.clock.measurement import between
-from torch_neuronx.clock.pricing import raise_failure, use_software
+from torch_neuronx.clock.pricing import machine, raise_failure, use_software
 from torch_neuronx.dry import dry_values
 from torch_neuronx.planner.steps import EnoughStepsError, StepFinder
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch_neuronx.planner.plan import PlanError, plan
+from torch_neuronx.planner.request import PlanError, plan
 from torch_neuronx.planner.result import PlanResult
 
 # Axes whose product is the world size, when all of them are given.
