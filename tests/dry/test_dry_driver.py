@@ -52,7 +52,7 @@ def test_a_value_is_refused_with_the_line_and_what_to_write(dry, what, op):
 def test_an_error_in_backward_names_the_line():
     done = run_python(
         """
-import torch
+import time, torch
 class Reads(torch.autograd.Function):
     @staticmethod
     def forward(context, x):
@@ -60,13 +60,18 @@ class Reads(torch.autograd.Function):
     @staticmethod
     def backward(context, gradient):
         return gradient * gradient.sum().item()
-Reads.apply(torch.ones(3, device="neuron", requires_grad=True)).sum().backward()
+try:
+    Reads.apply(torch.ones(3, device="neuron", requires_grad=True)).sum().backward()
+except Exception as error:
+    print(type(error).__name__, error)
+# PyTorch's backward thread lets go of an error late; at once exiting could abort the process.
+time.sleep(0.5)
 """,
         NEURON_DRIVER="dry",
     )
-    assert done.returncode == 1
-    assert "DryValueError: The program reads a value of a neuron tensor" in done.stderr
-    assert "<string>:9 in backward" in done.stderr
+    assert done.returncode == 0, done.stderr
+    assert "DryValueError The program reads a value of a neuron tensor" in done.stdout
+    assert "<string>:9 in backward" in done.stdout
 
 
 def test_supplied_values_and_sizes(dry):

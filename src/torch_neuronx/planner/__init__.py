@@ -1,7 +1,8 @@
 """What a program would take on instances that you have not rented: it runs dry, unmodified.
 
-`plan` starts a child per instance (`request`, `process`, `child`), which finds the steps of the program (`steps`) and
-reports one (`result`); `text` and `page` show the reports, `sweep` tries layouts.
+`plan` starts a child per instance (`request`, `process`, `child`), which finds the steps of the
+program (`steps`) and reports one (`result`); `text` and `page` show the reports, `sweep` tries
+layouts.
 """
 
 from __future__ import annotations
