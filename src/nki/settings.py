@@ -60,6 +60,11 @@ VARIABLES: tuple[Variable, ...] = (
         default="1",
         meaning="0 replays programs with NumPy instead of the C++ core",
     ),
+    Variable(
+        name="NKI_NUM_THREADS",
+        default="",
+        meaning="threads that replay one kernel; unset: the processors of this process",
+    ),
 )
 
 _BY_NAME = {row.name: row for row in VARIABLES}
@@ -79,3 +84,14 @@ def enabled(name: str) -> bool:
 def target_chip() -> Chip:
     """The chip that kernels are specialised for."""
     return chip(read("NKI_NC_VERSION") or read("NEURON_PLATFORM_TARGET_OVERRIDE"))
+
+
+def positive(name: str, text: str) -> int:
+    """The whole number in a variable.
+
+    Raises:
+        ValueError: it is none, or less than 1.
+    """
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise ValueError(f"{name}={text!r}: write a whole number of at least 1, such as {name}=2.")
+    return int(text)

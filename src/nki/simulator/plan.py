@@ -15,6 +15,8 @@ from nki.program.storage import Storage
 from nki.simulator.encode import encode
 from nki.simulator.exchange import MEETING
 from nki.simulator.run import gives_way
+from nki.simulator.strands import strands
+from nki.simulator.threads import Parallel, Part, worth_it
 
 _ALIGN = 64
 
@@ -59,6 +61,10 @@ class Plan:
     arena_bytes: int
     sources: dict[int, NkiInstruction] = field(default_factory=dict)
     """Instruction of each record, by its first word."""
+    parallel: Parallel | None = None
+    """The same for threads, if the program is a straight line with independent parts."""
+    parallel_code: npt.NDArray[np.int64] | None = None
+    parallel_sources: dict[int, NkiInstruction] = field(default_factory=dict)
 
 
 def arena(program: Program, cleared: Collection[int] = ()) -> tuple[dict[int, int], int]:
@@ -67,13 +73,19 @@ def arena(program: Program, cleared: Collection[int] = ()) -> tuple[dict[int, in
     Those in `cleared` are made to look unwritten where they are allocated.
     """
     ranges = live_ranges(program, cleared)
+    return share({storage.index: storage for storage in program.storages}, ranges)
+
+
+def share(
+    storages: dict[int, Storage], ranges: dict[int, tuple[int, int]]
+) -> tuple[dict[int, int], int]:
+    """Byte offsets for storages by first and last use, and the bytes needed in all."""
     order = sorted((ranges[index], index) for index in ranges)
-    by_index = {storage.index: storage for storage in program.storages}
     offsets: dict[int, int] = {}
     active: list[tuple[int, int, int]] = []  # (offset, end, last use), by offset
     total = 0
     for (first, last), index in order:
-        size = -(-by_index[index].num_bytes // _ALIGN) * _ALIGN
+        size = -(-storages[index].num_bytes // _ALIGN) * _ALIGN
         active = [item for item in active if item[2] >= first]
         at = 0
         for offset, end, _ in active:
@@ -129,4 +141,51 @@ def plan(program: Program) -> Plan:
         return steps
 
     steps = walk(program.body)
-    return Plan(program, steps, np.array(words, np.int64), offsets, total, sources)
+    made = Plan(program, steps, np.array(words, np.int64), offsets, total, sources)
+    if not cleared and all(isinstance(step, Stretch | Fresh) for step in steps):
+        _divide(made)
+    return made
+
+
+def _divide(made: Plan) -> None:
+    """Arrange the code for threads, if the program has parts that do not need one another."""
+    begins = sorted(made.sources)
+    instructions = [made.sources[begin] for begin in begins]
+    if made.program.num_cores > 1 or not worth_it(len(instructions)):
+        return
+    found = strands(instructions)
+    if found is None:
+        return
+    storages = {storage.index: storage for storage in made.program.storages}
+    code: list[npt.NDArray[np.int64]] = []
+    written = 0
+    placed: set[int] = set()
+
+    def part(positions: list[int], *, keep: bool) -> tuple[Part, int]:
+        nonlocal written
+        begin, ranges = written, dict[int, tuple[int, int]]()
+        for clock, position in enumerate(positions):
+            item, word = instructions[position], begins[position]
+            length = int(made.code[word + 1])
+            code.append(made.code[word : word + length])
+            made.parallel_sources[written] = item
+            written += length
+            for tensor in (*item.outputs.values(), *item.tensors_in()):
+                storage = tensor.storage
+                if storage.buffer.on_chip and storage.constant is None:
+                    start, _ = ranges.get(storage.index, (0 if keep else clock, clock))
+                    ranges[storage.index] = (start, len(positions) if keep else clock)
+        ranges = {index: span for index, span in ranges.items() if index not in placed}
+        offsets, total = share(storages, ranges)
+        where = np.array(list(offsets), np.int64), np.array(list(offsets.values()), np.int64)
+        return Part(begin, written, *where), total
+
+    first, shared_bytes = part(found.first, keep=True)
+    if not worth_it(len(instructions), shared_bytes):
+        return
+    placed.update(int(index) for index in first.storages)
+    parts = [part(positions, keep=False) for positions in found.parts]
+    made.parallel = Parallel(
+        first, [item for item, _ in parts], shared_bytes, max(size for _, size in parts)
+    )
+    made.parallel_code = np.concatenate(code)

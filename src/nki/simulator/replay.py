@@ -16,6 +16,7 @@ from nki.simulator.exchange import MEETING
 from nki.simulator.memory import Bytes, Machine, fresh_bytes
 from nki.simulator.plan import Fresh, Plan, Step, Stretch, plan
 from nki.simulator.run import Steps, execute, gives_way, prepare, run, run_together
+from nki.simulator.threads import Team, num_threads
 
 
 class Replay:
@@ -25,6 +26,14 @@ class Replay:
         self.programs = list(programs)
         self._plans: list[Plan] | None = None
         self._arenas: list[list[Bytes]] = []
+        self._teams: list[Team] = []
+        self._written = frozenset(
+            tensor.storage.argument
+            for program in self.programs
+            for item in program.instructions()
+            for tensor in item.outputs.values()
+            if tensor.storage.argument is not None
+        )
 
     def run(self, machines: Sequence[Machine]) -> None:
         """Execute on fresh machines whose arguments are bound."""
@@ -33,6 +42,8 @@ class Replay:
             return
         if self._plans is None:
             self._plans = [plan(program) for program in self.programs]
+        if len(machines) == 1 and self._in_threads(self._plans[0], machines[0]):
+            return
         arenas = (
             self._arenas.pop()
             if self._arenas
@@ -44,6 +55,35 @@ class Replay:
         ]
         run_together([core.steps(core.plan.steps) for core in cores], machines)
         self._arenas.append(arenas)
+
+    def _in_threads(self, item: Plan, machine: Machine) -> bool:
+        """Run with several threads, if the program and the arguments allow it."""
+        if item.parallel is None or num_threads() < 2 or _aliased(self._written, machine):
+            return False
+        assert item.parallel_code is not None
+        program = item.program
+        prepare(machine, program)
+        machine.grow_registers(program.num_registers)
+        for step in item.steps:
+            if isinstance(step, Fresh):
+                machine.allocate(step.storage)
+        bases = np.zeros(max(len(program.storages), 1), np.uint64)
+        for index, memory in machine.memory.items():
+            bases[index] = memory.ctypes.data
+        team = self._teams.pop() if self._teams else Team(item.parallel)
+        team.run(item.parallel_code, item.parallel_sources, bases, machine.registers)
+        self._teams.append(team)
+        return True
+
+
+def _aliased(written: frozenset[str], machine: Machine) -> bool:
+    """Whether memory of an argument that the kernel writes belongs to another argument too."""
+    return any(
+        np.may_share_memory(machine.arguments[path], memory)
+        for path in written
+        for other, memory in machine.arguments.items()
+        if other != path
+    )
 
 
 class _Core:
