@@ -6,7 +6,6 @@ are not needed, so nothing is executed here.
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from nki.program.ir import Block, Loop, NkiInstruction, Program, While
 from nki.program.storage import MemoryRegion
 from nki.program.tensor import NkiTensor
 from nki.simulator.footprint import Region, contiguous_bytes, region
+from nki.simulator.space import OnChipSpace
 
 _LANES = ("tensor", "vector", "scalar", "gpsimd", "sync", "dma")
 
@@ -180,7 +180,7 @@ class _Scheduler:
         self.writes: dict[int, list[tuple[Region, int]]] = defaultdict(list)
         self.reads: dict[int, list[tuple[Region, int]]] = defaultdict(list)
         self.ranges = live_ranges(program)
-        self.memory = _Memory(program)
+        self.memory = OnChipSpace(program)
         self.clock = 0
 
     def run(self) -> Timeline:
@@ -346,56 +346,3 @@ def _dma_slot(instruction: NkiInstruction, start: float, chip: Chip) -> Slot:
     )
     finish = start + max(busy, alone) + round_trip_seconds(chip, dynamic=dynamic)
     return Slot(instruction, "dma", start, busy, finish, num_bytes=num_bytes)
-
-
-class _Memory:
-    """On-chip space: a new tensor waits until the instructions that held its place are done."""
-
-    def __init__(self, program: Program) -> None:
-        chip = program.chip
-        self.left = {
-            MemoryRegion.sbuf: float(chip.sbuf.bytes_per_partition),
-            MemoryRegion.psum: float(chip.psum.bytes_per_partition),
-        }
-        self.held: dict[int, float] = {}
-        self.finished: dict[MemoryRegion, list[tuple[float, int, float]]] = {
-            MemoryRegion.sbuf: [],
-            MemoryRegion.psum: [],
-        }
-
-    def room(self, instruction: NkiInstruction, clock: int) -> tuple[float, int | None]:
-        """When there is space for the tensors that this instruction is the first to use."""
-        del clock
-        when: float = 0.0
-        cause: int | None = None
-        for tensor in instruction.outputs.values():
-            storage = tensor.storage
-            if not storage.buffer.on_chip or storage.index in self.held:
-                continue
-            size = storage.row_bytes * (-(-storage.shape[0] // 32)) / 4
-            queue = self.finished[storage.buffer]
-            while self.left[storage.buffer] < size and queue:
-                finish, number, freed = heapq.heappop(queue)
-                self.left[storage.buffer] += freed
-                if finish > when:
-                    when, cause = finish, number
-            self.left[storage.buffer] -= size
-            self.held[storage.index] = size
-        return when, cause
-
-    def used(
-        self,
-        instruction: NkiInstruction,
-        clock: int,
-        finish: float,
-        number: int,
-        ranges: dict[int, tuple[int, int]],
-    ) -> None:
-        """Give back the space of tensors that this instruction is the last to use."""
-        tensors = (*instruction.outputs.values(), *instruction.tensors_in())
-        for tensor in tensors:
-            storage = tensor.storage
-            size = self.held.get(storage.index)
-            if size and ranges[storage.index][1] <= clock:
-                heapq.heappush(self.finished[storage.buffer], (finish, number, size))
-                self.held[storage.index] = 0.0
