@@ -64,7 +64,6 @@ def ran_directly(name: str, run: Callable[[], object]) -> bool:
         torch.sqrt,
         torch.reciprocal,
         torch.relu,
-        torch.tanh,
         torch.square,
     ],
     ids=lambda function: function.__name__,
@@ -82,6 +81,23 @@ def test_function_matches_the_cpu_on_whole_vectors(
 ) -> None:
     # The CPU computes what is left of a vector with libm, we do not.
     assert_same_bits(function, torch.randn(64, 64).to(dtype).abs() + 0.1)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_tanh_is_as_exact_as_its_dtype_allows(dtype: torch.dtype) -> None:
+    x = torch.cat([torch.linspace(-12, 12, 100001), torch.logspace(-38, 2, 4001)]).to(dtype)
+    exact = torch.tanh(x.double())
+    error = (torch.tanh(x.to("neuron")).cpu().double() - exact).abs()
+    # Units in the last place: the spacing of the dtype at the result.
+    exponent = torch.frexp(exact.abs().clamp_min(torch.finfo(dtype).smallest_normal)).exponent
+    spacing = torch.finfo(dtype).eps * torch.ldexp(torch.ones(()).double(), exponent - 1)
+    assert (error / spacing).max() <= (1.5 if dtype is torch.float32 else 0.51)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_tanh_keeps_signs_infinities_and_nan(dtype: torch.dtype) -> None:
+    special = [0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1e-7, -1e-7]
+    assert_same_bits(torch.tanh, torch.tensor(special, dtype=dtype).repeat(8))
 
 
 @pytest.mark.parametrize("approximate", ["none", "tanh"])

@@ -59,9 +59,6 @@ PointwiseTable choose_table() {
   if (vmsLn != nullptr) {
     replace(Unary::log, fp32, vector_math<float, vmsLn>);
   }
-  if (vmsTanh != nullptr) {
-    replace(Unary::tanh, fp32, vector_math<float, vmsTanh>);
-  }
   if (vmsSqrt != nullptr) {
     replace(Unary::sqrt, fp32, vector_math<float, vmsSqrt>);
   }

@@ -12,17 +12,7 @@ constexpr float kNormalPeak = 0.39894228040143267794f;  // 1 / sqrt(2 pi)
 constexpr float kGeluBeta = 0.79788456080286535588f;    // sqrt(2 / pi)
 constexpr float kGeluKappa = 0.044715f;
 
-// A function of the host's library, one lane at a time.
-inline at::vec::Vectorized<float> erf(at::vec::Vectorized<float> a) {
-#if NEURON_ISA == 2
-  return {Sleef_erff16_u10(a)};
-#elif NEURON_ISA == 1
-  return {Sleef_erff8_u10(a)};
-#else
-  return a.erf();
-#endif
-}
-
+#include "host_kernels/pointwise_functions.h"
 #include "host_kernels/pointwise_ops.h"
 
 // Applies f to vectors of what T computes in, rounding once on the way out.

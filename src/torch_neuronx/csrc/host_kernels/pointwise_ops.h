@@ -52,7 +52,11 @@ struct Relu {
 struct Tanh {
   template <class V>
   static V of(V a) {
-    return a.tanh();
+    if constexpr (std::is_same_v<V, F32>) {
+      return tanh(a);
+    } else {
+      return a.tanh();
+    }
   }
 };
 struct Square {
@@ -84,7 +88,7 @@ struct Gelu {
 struct GeluTanh {
   static F32 of(F32 a) {
     const auto inner = F32(kGeluBeta) * (a + F32(kGeluKappa) * (a * a * a));
-    return F32(0.5f) * a * (F32(1) + inner.tanh());
+    return F32(0.5f) * a * (F32(1) + tanh(inner));
   }
 };
 
@@ -134,10 +138,10 @@ struct GeluTanhBackward {
   static F32 of(F32 gradient, F32 a, F32) {
     const auto square = a * a;
     const auto inner = F32(kGeluBeta) * (a + F32(kGeluKappa) * (square * a));
-    const auto tanh = inner.tanh();
+    const auto curve = tanh(inner);
     const auto slope = F32(kGeluBeta) * (F32(1) + F32(3 * kGeluKappa) * square);
-    const auto left = F32(0.5f) * (F32(1) + tanh);
-    const auto right = F32(0.5f) * a * (F32(1) - tanh * tanh) * slope;
+    const auto left = F32(0.5f) * (F32(1) + curve);
+    const auto right = F32(0.5f) * a * (F32(1) - curve * curve) * slope;
     return gradient * (left + right);
   }
 };
