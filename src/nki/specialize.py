@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import inspect
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
@@ -154,9 +156,22 @@ def trace(
         grid=grid,
         strict=strict,
     )
-    result = run_function(builder, call)
-    check_result(result)
-    return builder.finish(result)
+    with _no_collection():
+        result = run_function(builder, call)
+        check_result(result)
+        return builder.finish(result)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the garbage collector: a trace makes many objects, all of which stay."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def check_result(result: Any) -> None:
