@@ -52,8 +52,9 @@ test-all: setup ## every test, the slow ones too
 	$(PYTEST) -n $(JOBS)
 	$(MAKE) test-native
 
-test-native: ## the C++ runtime without torch: plain, then under ASan and TSan
+test-native: setup ## C++: the runtime without torch, plain and under ASan and TSan; the host kernels
 	bash tests/native/run.sh
+	bash tests/native_kernels/run.sh
 
 smoke: setup ## a few tests through all layers
 	$(PYTEST) -m smoke

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds and runs one benchmark of the host kernels, on all threads:
-#   benchmarks/host_kernels/run.sh gemm|attention|convolution|arrays [arguments]
+#   benchmarks/host_kernels/run.sh gemm|attention|convolution|optimizer [arguments]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 python=${PYTHON:-.venv/bin/python}

@@ -21,7 +21,7 @@ libraries=(-L"$torch/lib" -ltorch_cpu -lc10 -Wl,-rpath,"$torch/lib"
 mkdir -p "$out/kernels"
 objects=()
 for source in "$kernels"/{gemm,attention}*.cpp "$kernels"/isa/*.cpp \
-  "$kernels"/{isa,kernel_table,convolution,depthwise,unfold,norm,softmax,optimizer}.cpp
+  "$kernels"/{isa,kernel_table,convolution,depthwise,unfold,optimizer}.cpp
 do
   object=$out/kernels/$(basename "$source" .cpp).o
   $compiler "${flags[@]}" -c "$source" -o "$object"

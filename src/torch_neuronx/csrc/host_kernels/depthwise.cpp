@@ -296,7 +296,7 @@ void depthwise_weight_gradient(
       }
     }
     const auto size = static_cast<int64_t>(c10::elementSize(weight_dtype));
-    table.arrays.convert(
+    table.depthwise.round(
         totals,
         weight_dtype,
         static_cast<char*>(weight_gradient) + channel * taps * size,

@@ -1,6 +1,8 @@
 // The loops of depthwise convolution that exist once per instruction set.
 #pragma once
 
+#include <c10/core/ScalarType.h>
+
 #include <cstdint>
 
 namespace neuron::host_kernels {
@@ -25,6 +27,9 @@ struct DepthwiseKernels {
   // sums[tap * kTapSums ...] += parts of the sum over x of gradient[x] * in.
   void (*correlate_gradient)(
       const TapRow& row, const float* gradient, float* sums);
+  // fp32 to the dtype of the weights.
+  void (*round)(
+      const float* from, c10::ScalarType dtype, void* to, int64_t count);
 };
 
 }  // namespace neuron::host_kernels

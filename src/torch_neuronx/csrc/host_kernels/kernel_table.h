@@ -1,7 +1,7 @@
 // All kernels that exist once per instruction set.
 #pragma once
 
-#include "host_kernels/array_kernels.h"
+#include "host_kernels/optimizer_kernels.h"
 #include "host_kernels/attention_kernels.h"
 #include "host_kernels/depthwise_kernels.h"
 #include "host_kernels/gemm_kernels.h"
@@ -11,7 +11,7 @@ namespace neuron::host_kernels {
 struct KernelTable {
   GemmKernels gemm;
   AttentionKernels attention;
-  ArrayKernels arrays;
+  OptimizerKernels optimizer;
   DepthwiseKernels depthwise;
 };
 

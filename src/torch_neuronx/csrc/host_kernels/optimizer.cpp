@@ -46,17 +46,19 @@ class Parts {
 };
 
 AdamConstants constants_of(const OptimizedArray& array, const AdamOptions& o) {
-  const double correction1 = 1.0 - std::pow(double(o.beta1), array.step);
-  const double correction2 = 1.0 - std::pow(double(o.beta2), array.step);
+  const double correction1 = 1.0 - std::pow(o.beta1, array.step);
+  const double correction2 = 1.0 - std::pow(o.beta2, array.step);
+  const auto fp32 = [](double value) { return static_cast<float>(value); };
   return {
-      (o.maximize ? -1.0f : 1.0f) / o.gradient_scale,
-      o.decoupled_decay ? 1.0f - o.learning_rate * o.weight_decay : 1.0f,
-      o.decoupled_decay ? 0.0f : o.weight_decay,
-      o.beta1,
-      o.beta2,
-      static_cast<float>(o.learning_rate / correction1),
-      static_cast<float>(1.0 / std::sqrt(correction2)),
-      o.eps};
+      fp32((o.maximize ? -1.0 : 1.0) / o.gradient_scale),
+      fp32(o.decoupled_decay ? 1.0 - o.learning_rate * o.weight_decay : 1.0),
+      fp32(o.decoupled_decay ? 0.0 : o.weight_decay),
+      fp32(1.0 - o.beta1),
+      fp32(o.beta2),
+      fp32(1.0 - o.beta2),
+      fp32(o.learning_rate / correction1),
+      fp32(1.0 / std::sqrt(correction2)),
+      fp32(o.eps)};
 }
 
 }  // namespace
@@ -68,14 +70,14 @@ void adam_step(
     constants.push_back(constants_of(arrays[i], options));
   }
   Parts(arrays, count).run([&](int64_t, int64_t i, int64_t begin, int64_t end) {
-    kernel_table().arrays.adam(arrays[i], constants[i], begin, end);
+    kernel_table().optimizer.adam(arrays[i], constants[i], begin, end);
   });
 }
 
 void sgd_step(
     const OptimizedArray* arrays, int64_t count, const SgdOptions& options) {
   Parts(arrays, count).run([&](int64_t, int64_t i, int64_t begin, int64_t end) {
-    kernel_table().arrays.sgd(arrays[i], options, begin, end);
+    kernel_table().optimizer.sgd(arrays[i], options, begin, end);
   });
 }
 
@@ -83,7 +85,7 @@ void sums_of_squares(const Array* arrays, int64_t count, double* sums) {
   const Parts parts(arrays, count);
   std::vector<double> of_part(parts.size());
   parts.run([&](int64_t p, int64_t i, int64_t begin, int64_t end) {
-    of_part[p] = kernel_table().arrays.sum_of_squares(arrays[i], begin, end);
+    of_part[p] = kernel_table().optimizer.sum_of_squares(arrays[i], begin, end);
   });
   std::fill_n(sums, count, 0.0);
   for (int64_t p = 0; p < parts.size(); ++p) {
@@ -93,7 +95,7 @@ void sums_of_squares(const Array* arrays, int64_t count, double* sums) {
 
 void scale_arrays(const Array* arrays, int64_t count, float factor) {
   Parts(arrays, count).run([&](int64_t, int64_t i, int64_t begin, int64_t end) {
-    kernel_table().arrays.scale(arrays[i], factor, begin, end);
+    kernel_table().optimizer.scale(arrays[i], factor, begin, end);
   });
 }
 

@@ -22,28 +22,28 @@ struct OptimizedArray {
 };
 
 struct AdamOptions {
-  float learning_rate = 1e-3f;
-  float beta1 = 0.9f;
-  float beta2 = 0.999f;
-  float eps = 1e-8f;
-  float weight_decay = 0.0f;
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.0;
   bool decoupled_decay = true;  // AdamW
   bool maximize = false;
-  float gradient_scale = 1.0f;  // gradients are divided by it
+  double gradient_scale = 1.0;  // gradients are divided by it
 };
 
 void adam_step(
     const OptimizedArray* arrays, int64_t count, const AdamOptions& options);
 
 struct SgdOptions {
-  float learning_rate = 1e-3f;
-  float momentum = 0.0f;
-  float dampening = 0.0f;
-  float weight_decay = 0.0f;
+  double learning_rate = 1e-3;
+  double momentum = 0.0;
+  double dampening = 0.0;
+  double weight_decay = 0.0;
   bool nesterov = false;
   bool maximize = false;
   bool first_step = false;  // the momentum starts as the gradient
-  float gradient_scale = 1.0f;
+  double gradient_scale = 1.0;
 };
 
 void sgd_step(

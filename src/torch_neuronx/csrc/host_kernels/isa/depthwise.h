@@ -2,7 +2,7 @@
 #pragma once
 
 #include "host_kernels/depthwise_kernels.h"
-#include "host_kernels/isa/vec.h"
+#include "host_kernels/isa/values.h"
 
 namespace neuron::host_kernels::NEURON_ISA_NAMESPACE {
 
@@ -47,6 +47,16 @@ inline void correlate_gradient(
     auto* total = sums + t * kTapSums;
     store(total, load(total) + (acc[0] + acc[1]));
   }
+}
+
+inline void round(
+    const float* from, c10::ScalarType dtype, void* to, int64_t count) {
+  with_value_type(dtype, [&]<class T>(T*) {
+    auto* out = static_cast<T*>(to);
+    for_vectors(count, [&](int64_t i, int64_t n) {
+      store_some(out + i, load_some(from + i, n), n);
+    });
+  });
 }
 
 }  // namespace neuron::host_kernels::NEURON_ISA_NAMESPACE

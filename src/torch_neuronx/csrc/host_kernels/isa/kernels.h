@@ -7,7 +7,6 @@
 #include "host_kernels/isa/optimizer.h"
 #include "host_kernels/isa/pack.h"
 #include "host_kernels/isa/skinny.h"
-#include "host_kernels/isa/softmax.h"
 #include "host_kernels/kernel_table.h"
 
 namespace neuron::host_kernels::NEURON_ISA_NAMESPACE {
@@ -44,17 +43,7 @@ const KernelTable kernels = {
      add_mask,
      hide_keys,
      softmax_row},
-    {norm_forward,
-     norm_backward,
-     softmax_forward,
-     softmax_backward,
-     log_sum_exp,
-     scaled_softmax,
-     adam,
-     sgd,
-     sum_of_squares,
-     scale,
-     convert},
-    {correlate, correlate_gradient}};
+    {adam, sgd, sum_of_squares, scale},
+    {correlate, correlate_gradient, round}};
 
 }  // namespace neuron::host_kernels::NEURON_ISA_NAMESPACE

@@ -1,9 +1,31 @@
 // Parts of arrays in optimizer steps.
 #pragma once
 
-#include "host_kernels/isa/norm.h"
+#include "host_kernels/isa/values.h"
+#include "host_kernels/optimizer_kernels.h"
 
 namespace neuron::host_kernels::NEURON_ISA_NAMESPACE {
+
+// Sum of f over a stretch, in four independent parts.
+template <class Function>
+inline float sum_over(int64_t width, Function f) {
+  F32 parts[4] = {zero(), zero(), zero(), zero()};
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= width; i += 4 * kLanes) {
+#pragma GCC unroll 4
+    for (int p = 0; p < 4; ++p) {
+      parts[p] = parts[p] + f(i + p * kLanes, int64_t{kLanes});
+    }
+  }
+  for_vectors(width - i, [&](int64_t j, int64_t lanes) {
+    parts[0] = parts[0] + keep_lanes(f(i + j, lanes), lanes, 0.0f);
+  });
+  return sum((parts[0] + parts[1]) + (parts[2] + parts[3]));
+}
+
+inline F32 constant(double value) {
+  return broadcast(static_cast<float>(value));
+}
 
 template <class T, class S>
 void adam_part(
@@ -24,9 +46,9 @@ void adam_part(
     g = fma(p, broadcast(c.decay), g);
     p = p * broadcast(c.kept);
     auto m = load_some(first + i, n);
-    m = fma(g - m, broadcast(1.0f - c.beta1), m);
+    m = fma(g - m, broadcast(c.first_gain), m);
     auto v = load_some(second + i, n) * broadcast(c.beta2);
-    v = fma(g * broadcast(1.0f - c.beta2), g, v);
+    v = fma(g * broadcast(c.second_gain), g, v);
     store_some(first + i, m, n);
     store_some(second + i, v, n);
     if (maximum != nullptr) {
@@ -49,23 +71,23 @@ void sgd_part(
   const auto* gradient = static_cast<const T*>(array.gradient) + begin;
   auto* momentum =
       array.first == nullptr ? nullptr : static_cast<S*>(array.first) + begin;
-  const auto factor = broadcast((o.maximize ? -1.0f : 1.0f) / o.gradient_scale);
+  const auto factor = constant((o.maximize ? -1.0 : 1.0) / o.gradient_scale);
   for_vectors(count, [&](int64_t i, int64_t n) {
     const auto p = load_some(parameter + i, n);
     auto g = load_some(gradient + i, n) * factor;
-    g = fma(p, broadcast(o.weight_decay), g);
-    if (momentum != nullptr && o.momentum != 0.0f) {
+    g = fma(p, constant(o.weight_decay), g);
+    if (momentum != nullptr && o.momentum != 0.0) {
       auto m = g;
       if (!o.first_step) {
         m =
             fma(load_some(momentum + i, n),
-                broadcast(o.momentum),
-                g * broadcast(1.0f - o.dampening));
+                constant(o.momentum),
+                g * constant(1.0 - o.dampening));
       }
       store_some(momentum + i, m, n);
-      g = o.nesterov ? fma(m, broadcast(o.momentum), g) : m;
+      g = o.nesterov ? fma(m, constant(o.momentum), g) : m;
     }
-    store_some(parameter + i, fma(g, broadcast(-o.learning_rate), p), n);
+    store_some(parameter + i, fma(g, constant(-o.learning_rate), p), n);
   });
 }
 
@@ -114,16 +136,6 @@ inline void scale(
     auto* data = static_cast<T*>(array.data) + begin;
     for_vectors(end - begin, [&](int64_t i, int64_t n) {
       store_some(data + i, load_some(data + i, n) * broadcast(factor), n);
-    });
-  });
-}
-
-inline void convert(
-    const float* from, c10::ScalarType dtype, void* to, int64_t count) {
-  with_value_type(dtype, [&]<class T>(T*) {
-    auto* out = static_cast<T*>(to);
-    for_vectors(count, [&](int64_t i, int64_t n) {
-      store_some(out + i, load_some(from + i, n), n);
     });
   });
 }
