@@ -38,7 +38,10 @@ def neuron_backend(
         return cast(Callable[..., Any], gm)
     from torch._inductor.compile_fx import compile_fx
 
+    from torch_neuronx.compiler import device_calls
     from torch_neuronx.compiler.executable import compile_graph
+
+    device_calls.register()
 
     compiled: Any = compile_fx(
         gm,

@@ -12,7 +12,7 @@ from torch.fx import GraphModule
 from neuron_chip import Work
 from torch_neuronx import _C
 from torch_neuronx.clock import pricing
-from torch_neuronx.compiler import host_graph
+from torch_neuronx.compiler import device_calls, host_graph
 from torch_neuronx.compiler.graph_work import graph_work
 
 _graphs = itertools.count()
@@ -74,6 +74,7 @@ def compile_graph(
         return compile_fx_inner(gm, example_inputs, **kwargs)
     outputs = host_graph.output_devices(gm)
     work = graph_work(gm, pricing.machine())
+    device_calls.place(gm)
     host_graph.retarget_arguments(gm)
     with host_graph.fakes_on_host(gm, example_inputs):
         host_call = compile_fx_inner(gm, example_inputs, **kwargs)

@@ -55,6 +55,7 @@ from torch_neuronx.device.properties import (
     is_bf16_supported,
 )
 from torch_neuronx.device.random import (
+    _get_generator,
     get_rng_state,
     get_rng_state_all,
     initial_seed,
@@ -89,6 +90,7 @@ __all__ = [
     "Stream",
     "StreamContext",
     "_exchange_device",
+    "_get_generator",
     "_is_in_bad_fork",
     "_lazy_init",
     "_maybe_exchange_device",

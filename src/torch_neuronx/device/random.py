@@ -15,6 +15,11 @@ def default_generator(device: Device = None) -> torch.Generator:
     return _C._default_generator(device_index(device))
 
 
+def _get_generator(device: torch.device) -> torch.Generator:
+    """The name by which AOTAutograd asks for it."""
+    return default_generator(device)
+
+
 def get_rng_state(device: Device = "neuron") -> torch.Tensor:
     """The state of a default generator: 16 bytes on the CPU, seed then offset."""
     return default_generator(device).get_state()

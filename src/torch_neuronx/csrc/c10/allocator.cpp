@@ -197,6 +197,8 @@ c10::DataPtr allocate_on(int device, size_t nbytes) {
   });
 }
 
+int host_scope_device() noexcept { return scope_device; }
+
 HostScope::HostScope(int device) noexcept : previous_(scope_device) {
   scope_device = device;
 }

@@ -27,6 +27,9 @@ class HostScope {
   int previous_;
 };
 
+// The device whose scope is open in this thread, -1 for none.
+int host_scope_device() noexcept;
+
 // Turns a CPU pointer into one of `device` without copying, and counts it.
 c10::DataPtr adopt(c10::DataPtr host, size_t nbytes, int device);
 

@@ -1,6 +1,6 @@
 #include "c10/generator.h"
 
-#include <ATen/Functions.h>
+#include <ATen/EmptyTensor.h>
 #include <ATen/Utils.h>
 #include <ATen/core/Tensor.h>
 
@@ -57,8 +57,8 @@ uint64_t NeuronGenerator::seed() {
 }
 
 c10::intrusive_ptr<c10::TensorImpl> NeuronGenerator::get_state() const {
-  auto tensor = at::empty(
-      {kStateBytes}, at::TensorOptions().dtype(at::kByte).device(at::kCPU));
+  // Below the dispatcher: also where PyTorch traces with fake tensors.
+  at::Tensor tensor = at::detail::empty_cpu({kStateBytes}, at::kByte);
   auto* bytes = tensor.mutable_data_ptr<uint8_t>();
   std::memcpy(bytes, &state_->seed, sizeof(uint64_t));
   std::memcpy(bytes + sizeof(uint64_t), &state_->offset, sizeof(uint64_t));

@@ -1,10 +1,9 @@
 // Scaled dot-product attention. ATen asks which algorithm; the answer is the
 // CPU's. Its flash kernel has a direct kernel of ours in front.
 #include "dispatch/direct.h"
-#include "dispatch/dry.h"
 
 #include <ATen/native/transformers/attention.h>
-#include <ATen/ops/_fused_sdp_choice.h>
+#include <ATen/ops/_fused_sdp_choice_native.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward_ops.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_ops.h>
 #include <ATen/ops/empty_like.h>
@@ -24,48 +23,6 @@ using host_kernels::HeadsOut;
 using Mask = std::optional<Tensor>;
 using Forward = at::_ops::_scaled_dot_product_flash_attention_for_cpu;
 using Backward = at::_ops::_scaled_dot_product_flash_attention_for_cpu_backward;
-
-int64_t choose(
-    const Tensor& query,
-    const Tensor& key,
-    const Tensor& value,
-    const Mask& mask,
-    double dropout_p,
-    bool is_causal,
-    std::optional<double> scale,
-    bool enable_gqa) {
-  static auto& record = op_record("aten::_fused_sdp_choice");
-  if (runtime::is_dry()) {
-    // The same decision as with memory: it looks at metadata only.
-    const c10::impl::ExcludeDispatchKeyGuard below(
-        c10::autograd_dispatch_keyset_with_ADInplaceOrView);
-    const observer::Pause unseen;
-    Mask m;
-    if (mask.has_value() && mask->defined()) {
-      m = dry::described_on_cpu(*mask);
-    }
-    return at::_fused_sdp_choice(
-        dry::described_on_cpu(query),
-        dry::described_on_cpu(key),
-        dry::described_on_cpu(value),
-        m,
-        dropout_p,
-        is_causal,
-        scale,
-        enable_gqa);
-  }
-  HostCall call(record);
-  const auto q = call.to_host(query, /*written=*/false);
-  const auto k = call.to_host(key, /*written=*/false);
-  const auto v = call.to_host(value, /*written=*/false);
-  Mask m;
-  if (mask.has_value() && mask->defined()) {
-    m = call.to_host(*mask, /*written=*/false);
-  }
-  const HostCall::Scope scope(call);
-  return at::_fused_sdp_choice(
-      q, k, v, m, dropout_p, is_causal, scale, enable_gqa);
-}
 
 bool is_heads(const Tensor& tensor) {
   constexpr c10::DispatchKeySet lazy(
@@ -269,5 +226,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }  // namespace neuron
 
 namespace at::native {
-REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &neuron::choose)
+// Looks at metadata only, so it also decides for fake tensors and dry runs.
+REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &_fused_sdp_choice_cpp)
 }  // namespace at::native
