@@ -1,10 +1,10 @@
 // All kernels that exist once per instruction set.
 #pragma once
 
-#include "host_kernels/optimizer_kernels.h"
 #include "host_kernels/attention_kernels.h"
 #include "host_kernels/depthwise_kernels.h"
 #include "host_kernels/gemm_kernels.h"
+#include "host_kernels/optimizer_kernels.h"
 
 namespace neuron::host_kernels {
 
