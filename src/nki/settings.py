@@ -43,7 +43,17 @@ VARIABLES: tuple[Variable, ...] = (
     Variable(
         name="NKI_PRECISE_FP",
         default="1",
-        meaning="0 keeps bf16, fp16 and fp8 values as fp32 in the simulator",
+        meaning="0 keeps the fp32 values of what engines write as bf16, fp16 or fp8 for readers",
+    ),
+    Variable(
+        name="NEURON_RT_STOCHASTIC_ROUNDING_EN",
+        default="0",
+        meaning="1 rounds what engines write as bf16, fp16 or fp8 up or down at random, unbiased",
+    ),
+    Variable(
+        name="NEURON_RT_STOCHASTIC_ROUNDING_SEED",
+        default="0",
+        meaning="seed of that rounding; each core of each call starts from it",
     ),
     Variable(
         name="NKI_STEP",
@@ -86,12 +96,13 @@ def target_chip() -> Chip:
     return chip(read("NKI_NC_VERSION") or read("NEURON_PLATFORM_TARGET_OVERRIDE"))
 
 
-def positive(name: str, text: str) -> int:
+def whole(name: str, *, least: int = 0) -> int:
     """The whole number in a variable.
 
     Raises:
-        ValueError: it is none, or less than 1.
+        ValueError: it is none, or less than `least`.
     """
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise ValueError(f"{name}={text!r}: write a whole number of at least 1, such as {name}=2.")
+    text = read(name).strip()
+    if not text.isdecimal() or int(text) < least:
+        raise ValueError(f"{name}={text!r}: write a whole number of at least {least}, as {name}=2.")
     return int(text)

@@ -14,12 +14,13 @@ import numpy as np
 
 from neuron_chip import Chip
 from nki import arrays
-from nki.errors import NkiValidationError
+from nki.errors import NkiValidationError, StrictSubsetError
 from nki.program import builder as building
 from nki.program.ir import Program
 from nki.program.nki_object import NkiObject
 from nki.program.storage import MemoryRegion
 from nki.program.tensor import NkiTensor
+from nki.subset import check_subset
 
 Path = str
 
@@ -148,6 +149,9 @@ def trace(
     call: Call, *, chip: Chip, core: int, grid: tuple[int, ...], num_cores: int, strict: bool
 ) -> Program:
     """The program of one core."""
+    if strict:
+        check_subset(call.function)
+        _check_arguments(call)
     builder = building.Builder(
         call.function.__name__,
         chip=chip,
@@ -160,6 +164,15 @@ def trace(
         result = run_function(builder, call)
         check_result(result)
         return builder.finish(result)
+
+
+def _check_arguments(call: Call) -> None:
+    for name, value in call.arguments.items():
+        if isinstance(value, list):
+            raise StrictSubsetError(
+                f"strict: the argument {name} is a list of {len(value)}. AWS's compiler takes "
+                "tuples; pass tuple(...)."
+            )
 
 
 @contextmanager

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nki import dtypes
+from nki import dtypes, settings
 from nki.errors import DeviceTrapError
 from nki.program.enums import Engine
 from nki.program.registers import NkiScalar
 from nki.program.storage import PARTITIONS, MemoryRegion, Storage
 from nki.program.tensor import NkiTensor
+from nki.simulator.rounding import Kept, is_narrow, stochastic
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 
+_SEED = "NEURON_RT_STOCHASTIC_ROUNDING_SEED"
 _FRESH_INTEGER = 4  # what the public simulator shows in integer memory that nothing has written
 
 
@@ -87,6 +89,12 @@ class Machine:
         """PSUM elements written by matmuls, for accumulation that is decided while running."""
         self.random = np.random.Generator(np.random.Philox(seed))
         self.lanes = np.zeros((PARTITIONS, 24), np.uint32)
+        self.kept = None if settings.enabled("NKI_PRECISE_FP") else Kept()
+        self.rounding = (
+            np.random.Generator(np.random.Philox(key=[settings.whole(_SEED), core]))
+            if settings.enabled("NEURON_RT_STOCHASTIC_ROUNDING_EN")
+            else None
+        )
         self._shared_count = 0
 
     def allocate(self, storage: Storage) -> None:
@@ -211,14 +219,21 @@ class Machine:
     def load(self, operand: Any, *, group: int = 16) -> Any:
         """An operand as the engines see it: fp32 values, or a number."""
         if isinstance(operand, NkiTensor):
-            return dtypes.to_float32(self.raw(operand, group=group), operand.dtype)
+            values = dtypes.to_float32(self.raw(operand, group=group), operand.dtype)
+            return values if self.kept is None else self.kept.load(operand, values)
         if isinstance(operand, NkiScalar):
             return np.float32(self.value(operand))
         return np.float32(operand)
 
     def store(self, tensor: NkiTensor, values: Array, *, group: int = 16) -> None:
         """Convert computed values to the tensor's dtype and write them."""
-        data = dtypes.cast(np.asarray(values), tensor.dtype)
+        values = np.asarray(values)
+        if self.rounding is not None and values.dtype == np.float32 and is_narrow(tensor.dtype):
+            data = stochastic(values, tensor.dtype, self.rounding)
+        else:
+            data = dtypes.cast(values, tensor.dtype)
+        if self.kept is not None and values.dtype == np.float32:
+            self.kept.store(tensor, values)
         if tensor.column_index is not None:
             self._all_columns(tensor)[:, self.columns(tensor, group)] = data.reshape(tensor.shape)
         else:

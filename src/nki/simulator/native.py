@@ -75,5 +75,10 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def available() -> bool:
-    """True if programs are replayed by the core."""
-    return settings.enabled("NKI_NATIVE_REPLAY") and library() is not None
+    """True if programs are replayed by the core, which knows the exact rounding only."""
+    return (
+        settings.enabled("NKI_NATIVE_REPLAY")
+        and settings.enabled("NKI_PRECISE_FP")
+        and not settings.enabled("NEURON_RT_STOCHASTIC_ROUNDING_EN")
+        and library() is not None
+    )

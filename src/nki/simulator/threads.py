@@ -48,10 +48,9 @@ class Parallel:
 
 def num_threads() -> int:
     """Threads that a replay may use: NKI_NUM_THREADS, or the processors of this process."""
-    wanted = settings.read("NKI_NUM_THREADS")
-    if not wanted:
+    if not settings.read("NKI_NUM_THREADS"):
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    return settings.positive("NKI_NUM_THREADS", wanted)
+    return settings.whole("NKI_NUM_THREADS", least=1)
 
 
 def worth_it(records: int, shared_bytes: int = 0) -> bool:
