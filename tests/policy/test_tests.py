@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 
 from policy.sources import python_files, shown, tree
 
@@ -37,6 +38,11 @@ def test_every_test_checks_something():
         if not checks_something(test)
     ]
     assert not wrong, wrong
+
+
+def test_every_file_of_tests_has_a_name_of_its_own():
+    count = Counter(path.name for path in python_files("tests") if path.name != "conftest.py")
+    assert not (twice := [name for name, times in count.items() if times > 1]), twice
 
 
 def test_every_skip_and_expected_failure_gives_a_reason():
