@@ -62,6 +62,8 @@ class Kernel:
     grid: tuple[int, ...] = ()
     strict: bool | None = None
     step: bool | None = None
+    target: str | None = None
+    """Chip that the kernel asks for; environment variables go first."""
     cache: dict[Hashable, Specialization] = field(default_factory=dict, repr=False)
     launches: dict[Any, Kernel] = field(default_factory=dict, repr=False)
     """The same kernel on the grids that a chip can run: graph capture needs existing objects."""
@@ -73,18 +75,21 @@ class Kernel:
         self.__name__ = getattr(self.function, "__name__", "kernel")
         if not self.grid:
             for cores in range(1, max(_MAX_CORES.values()) + 1):
-                launched = Kernel(self.function, (cores,), self.strict, self.step, self.cache)
+                launched = Kernel(
+                    self.function, (cores,), self.strict, self.step, self.target, self.cache
+                )
                 self.launches[cores] = self.launches[(cores,)] = launched
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Kernel)
             and self.function is other.function
-            and (self.grid, self.strict, self.step) == (other.grid, other.strict, other.step)
+            and (self.grid, self.strict, self.step, self.target)
+            == (other.grid, other.strict, other.step, other.target)
         )
 
     def __hash__(self) -> int:
-        return hash((id(self.function), self.grid, self.strict, self.step))
+        return hash((id(self.function), self.grid, self.strict, self.step, self.target))
 
     @property
     def func(self) -> Callable[..., Any]:
@@ -96,7 +101,7 @@ class Kernel:
         if known is not None:
             return known
         sizes = (grid,) if isinstance(grid, int) else tuple(int(size) for size in grid)
-        return Kernel(self.function, sizes, self.strict, self.step, self.cache)
+        return Kernel(self.function, sizes, self.strict, self.step, self.target, self.cache)
 
     def with_schedule(self, *_: Any, **__: Any) -> Kernel:
         """The kernel with scheduling hints; values do not depend on them."""
@@ -130,7 +135,7 @@ class Kernel:
             if specialization is None or specialization.programs is None:
                 machine, result = run_in_steps(
                     call,
-                    chip=settings.target_chip(),
+                    chip=settings.target_chip(self.target),
                     grid=self.grid,
                     num_cores=self.num_cores,
                     arguments=memory,
@@ -153,7 +158,7 @@ class Kernel:
 
     def specialize(self, call: Call) -> Specialization:
         """The specialisation for a call's shapes, dtypes and constants; traced on first use."""
-        chip = settings.target_chip()
+        chip = settings.target_chip(self.target)
         self._check_grid(chip)
         key = call.key()
         full = (key, self.grid, chip.name, self._strict())
@@ -243,17 +248,23 @@ def _results(machine: Machine, result: Any, described: Any, call: Call, *, as_to
 
 
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Make a function a kernel; older options (mode, platform_target, ...) are ignored.
+    """Make a function a kernel; older options (mode, debug_kernel, ...) are ignored.
 
     Args:
         fn: the kernel function; arguments are arrays and compile-time constants.
-        options: strict=True rejects what hardware would not run; step=True runs it as Python.
+        options: strict=True rejects what hardware would not run; step=True runs it as Python;
+            platform_target="trn3" names the chip where no environment variable does.
     """
     if fn is None:
         return functools.partial(jit, **options)
     if isinstance(fn, Kernel):
         return fn
-    return Kernel(fn, strict=options.get("strict"), step=options.get("step"))
+    return Kernel(
+        fn,
+        strict=options.get("strict"),
+        step=options.get("step"),
+        target=options.get("platform_target"),
+    )
 
 
 def simulate(
@@ -266,6 +277,7 @@ def simulate(
         made.grid,
         made.strict if strict is None else strict,
         made.step if step is None else step,
+        made.target,
         made.cache,
     )
 

@@ -91,9 +91,14 @@ def enabled(name: str) -> bool:
     return read(name).strip().lower() not in ("0", "false", "no", "off", "")
 
 
-def target_chip() -> Chip:
-    """The chip that kernels are specialised for."""
-    return chip(read("NKI_NC_VERSION") or read("NEURON_PLATFORM_TARGET_OVERRIDE"))
+def target_chip(asked: str | None = None) -> Chip:
+    """The chip that kernels are specialised for.
+
+    Args:
+        asked: what a kernel asks for; counts where no variable is set.
+    """
+    named = read("NKI_NC_VERSION") or os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE")
+    return chip(named or asked or _DEFAULT_TARGET)
 
 
 def whole(name: str, *, least: int = 0) -> int:

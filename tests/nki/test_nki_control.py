@@ -311,3 +311,34 @@ def test_cores_that_both_clear_a_shared_result_do_it_side_by_side(monkeypatch, r
         return out
 
     np.testing.assert_array_equal(run(kernel, x, grid=2), x)
+
+
+def test_a_kernel_names_its_chip_where_no_variable_does(monkeypatch):
+    def generation(x):
+        out = nl.ndarray((1, 1), "int32", buffer=nl.shared_hbm)
+        nl.store(out, nl.full((1, 1), int(nisa.get_nc_version()), "int32"))
+        return out
+
+    x = np.zeros((1, 1), np.float32)
+    monkeypatch.delenv("NEURON_PLATFORM_TARGET_OVERRIDE", raising=False)
+    kernel = nki.jit(platform_target="trn3")(generation)
+    launched = (kernel, kernel[1], nki.simulate(kernel), nki.jit(generation))
+    assert [each(x).item() for each in launched] == [4, 4, 4, 3]
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn1")
+    assert kernel(x).item() == 2
+
+
+def test_dtype_of_old_calls_gives_way_to_that_of_the_destination():
+    def kernel(x, dtype):
+        out = nl.ndarray(x.shape, "bfloat16", buffer=nl.shared_hbm)
+        tile = nl.ndarray(x.shape, "bfloat16")
+        nisa.tensor_copy(dst=tile, src=nl.load(x), dtype=dtype)
+        nl.store(out, tile)
+        return out
+
+    x = np.ones((4, 4), np.float32)
+    assert nki.simulate(kernel)(x, nl.bfloat16).astype(np.float32).sum() == 16
+    with pytest.warns(nki.NkiWarning, match=r"dtype=float16\) writes to a dst of bfloat16"):
+        assert nki.simulate(kernel)(x, nl.float16).dtype == "bfloat16"
+    with pytest.raises(nki.NkiValidationError, match=r"since NKI 0\.3"):
+        nki.simulate(kernel, strict=True)(x, nl.bfloat16)

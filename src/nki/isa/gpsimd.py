@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from nki.isa.legacy import takes_dtype
 from nki.isa.operands import emit, tile
 from nki.program import operators
 from nki.program.enums import Engine as _Engine
@@ -16,6 +17,7 @@ def _pattern(pattern: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:
     return tuple((int(step), int(count)) for step, count in pattern)
 
 
+@takes_dtype
 def iota(
     dst: NkiTensor,
     pattern: Sequence[Sequence[int]],
@@ -34,6 +36,7 @@ def iota(
     )
 
 
+@takes_dtype
 def affine_select(
     dst: NkiTensor,
     pattern: Sequence[Sequence[int]],

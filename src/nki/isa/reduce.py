@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from nki.isa.legacy import takes_dtype
 from nki.isa.operands import Operand, emit, operand, optional, tile
 from nki.program import operators
 from nki.program.enums import Engine as _Engine
@@ -22,6 +23,7 @@ def _with_result(dst: NkiTensor, reduce_res: NkiTensor | None) -> dict[str, NkiT
     return outputs
 
 
+@takes_dtype
 def tensor_reduce(
     dst: NkiTensor,
     op: Any,
@@ -50,6 +52,7 @@ def tensor_reduce(
     )
 
 
+@takes_dtype
 def tensor_scalar_reduce(
     dst: NkiTensor,
     data: NkiTensor,
@@ -113,6 +116,7 @@ def tensor_scalar_cumulative(
     )
 
 
+@takes_dtype
 def tensor_tensor_scan(
     dst: NkiTensor,
     data0: NkiTensor,

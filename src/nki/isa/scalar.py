@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from nki.isa.legacy import takes_dtype
 from nki.isa.operands import Operand, emit, operand, optional, tile
 from nki.program import operators
 from nki.program.enums import Engine as _Engine
@@ -12,6 +13,7 @@ from nki.program.ir import NkiInstruction
 from nki.program.tensor import NkiTensor
 
 
+@takes_dtype
 def activation(
     dst: NkiTensor,
     op: Any,
@@ -45,6 +47,7 @@ def activation(
     )
 
 
+@takes_dtype
 def activation_reduce(
     dst: NkiTensor,
     op: Any,

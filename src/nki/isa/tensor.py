@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nki.isa.legacy import takes_dtype
 from nki.isa.operands import choose, emit, tile
 from nki.program.enums import Engine, engine, matmul_perf_mode
 from nki.program.ir import NkiInstruction
@@ -82,6 +83,7 @@ def nc_matmul_mx(
     )
 
 
+@takes_dtype
 def nc_transpose(
     dst: NkiTensor,
     data: NkiTensor,

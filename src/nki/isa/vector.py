@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from nki.isa.legacy import takes_dtype
 from nki.isa.operands import Operand, choose, emit, operand, optional, tile
 from nki.program import operators
 from nki.program.enums import Engine as _Engine
@@ -13,6 +14,7 @@ from nki.program.storage import MemoryRegion
 from nki.program.tensor import NkiTensor
 
 
+@takes_dtype
 def tensor_copy(
     dst: NkiTensor,
     src: NkiTensor,
@@ -29,6 +31,7 @@ def tensor_copy(
     )
 
 
+@takes_dtype
 def memset(
     dst: NkiTensor,
     value: float,
@@ -63,6 +66,7 @@ def tensor_copy_predicated(
     )
 
 
+@takes_dtype
 def tensor_tensor(
     dst: NkiTensor,
     data1: NkiTensor,
@@ -93,6 +97,7 @@ def tensor_tensor(
     )
 
 
+@takes_dtype
 def tensor_scalar(
     dst: NkiTensor,
     data: NkiTensor,
@@ -123,6 +128,7 @@ def tensor_scalar(
     )
 
 
+@takes_dtype
 def scalar_tensor_tensor(
     dst: NkiTensor,
     data: NkiTensor,
@@ -154,6 +160,7 @@ def scalar_tensor_tensor(
     )
 
 
+@takes_dtype
 def reciprocal(dst: NkiTensor, data: NkiTensor, name: str | None = None) -> NkiInstruction:
     """dst := 1 / data in fp32."""
     return emit(
