@@ -108,7 +108,9 @@ def test_a_graph_break_is_crossed():
     ("options", "words"),
     [
         ({"options": {"max_autotun": True}}, "Did you mean 'max_autotune'"),
-        ({"mode": "max-autotuned"}, "max-autotune"),
+        ({"mode": "max-autotuned"}, "Did you mean 'max-autotune'"),
+        ({"options": {"max_autotune": "yes"}}, "a str. Give it a bool"),
+        ({"options": {"fallback_random": False}}, "Leave it out"),
     ],
 )
 def test_an_unknown_option_or_mode_names_the_nearest(options, words):

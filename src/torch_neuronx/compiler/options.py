@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-from typing import Any
+from typing import Any, get_origin
 
-from torch_neuronx.errors import OptionError
+from torch_neuronx.errors import OptionError, did_you_mean
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
-_ALWAYS: dict[str, Any] = {
-    # Random ops stay ATen calls, so that they can draw from the device's Philox sequence.
+ALWAYS: dict[str, Any] = {
+    # Random operators stay whole: `device_calls` lets them draw from the device's sequence.
     "fallback_random": True,
 }
 
@@ -20,37 +19,43 @@ def inductor_patches(*, mode: str | None, options: dict[str, Any] | None) -> dic
 
     Args:
         mode: one of MODES; None is "default".
-        options: keys of Inductor's configuration.
+        options: keys of Inductor's configuration; "-" stands for "_".
 
     Raises:
-        OptionError: for a name that does not exist.
+        OptionError: for a name that does not exist, or a value of another type.
     """
-    from torch._inductor import list_mode_options, list_options
+    from torch._inductor import config, list_mode_options
 
     chosen = mode or "default"
     if chosen not in MODES:
         raise OptionError(
-            f"torch.compile mode {chosen!r} does not exist. Modes: {', '.join(MODES)}."
-            f"{_near(chosen, MODES)}"
+            f"torch.compile mode {chosen!r} does not exist.{did_you_mean(chosen, MODES)} "
+            f"Modes: {', '.join(MODES)}."
         )
-    patches = {
-        key: value
-        for key, value in list_mode_options(chosen).items()
-        # Graph capture of CUDA kernels has no meaning here.
-        if not key.startswith("triton.")
-    }
-    known = list_options()
+    patches: dict[str, Any] = dict(list_mode_options(chosen))
+    known: dict[str, Any] = config.get_config_copy()
     for key, value in (options or {}).items():
         name = key.replace("-", "_")
         if name not in known:
             raise OptionError(
                 f"torch.compile option {key!r} does not exist for backend 'neuron'."
-                f"{_near(name, known)} torch._inductor.list_options() lists all."
+                f"{did_you_mean(name, known)} torch._inductor.list_options() lists all."
+            )
+        expected = config.get_type(name)  # type: ignore[attr-defined]
+        if get_origin(expected) is None and not isinstance(value, expected):
+            raise OptionError(
+                f"torch.compile option {key!r} is {value!r}, a {type(value).__name__}. Give it a "
+                f"{expected.__name__}; the default is {known[name]!r}."
+            )
+        if name in ALWAYS and value != ALWAYS[name]:
+            raise OptionError(
+                f"torch.compile option {key!r} is always {ALWAYS[name]!r} for backend 'neuron', so "
+                "that random numbers are those of eager. Leave it out."
             )
         patches[name] = value
-    return patches | _ALWAYS
+    return patches
 
 
-def _near(name: str, known: Any) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+def without_device_graphs(patches: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what captures kernels of a GPU for replay; a host call has none."""
+    return {key: value for key, value in patches.items() if not key.startswith("triton.")}
