@@ -14,6 +14,7 @@ from torch.utils.backend_registration import (
 
 from torch_neuronx import _C, device, dry, settings
 from torch_neuronx.clock import configured
+from torch_neuronx.compiler import default_backend
 from torch_neuronx.device import patches
 from torch_neuronx.device.driver import check_available, platform
 from torch_neuronx.distributed import backend
@@ -41,6 +42,7 @@ def register() -> None:
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
     patches.apply()
+    default_backend.install()
     backend.register()
     atexit.register(_finish_work)
     _C._set_library_folders([f"{Path(torch.__file__).parent}/", f"{Path(__file__).parent}/"])

@@ -1,4 +1,6 @@
-"""Every change made to PyTorch's own classes, each with its reason. Nothing else patches torch.
+"""Every change made to PyTorch's own classes, each with its reason.
+
+Nothing else patches torch, but for `compiler.default_backend`, which is a layer above.
 
 Each keeps the old behaviour for every other device.
 """
@@ -23,7 +25,6 @@ def apply() -> None:
     _dlpack_waits()
     _autocast_default_dtype()
     _printing()
-    _default_compiler()
 
 
 def _dlpack_device() -> None:
@@ -86,23 +87,3 @@ def _printing() -> None:
         return printed
 
     _tensor_str._tensor_str = print_from_host
-
-
-def _default_compiler() -> None:
-    # torch.compile without a backend means "inductor", which has no code generator for us and
-    # fails deep inside. A graph that touches a neuron device is compiled by "neuron" instead.
-    wrapper = torch._TorchCompileInductorWrapper
-    original = wrapper.__call__
-
-    @functools.wraps(original)
-    def __call__(
-        self: Any, model_: Any, inputs_: Any, *, config_patches: dict[str, Any] | None = None
-    ) -> Any:
-        from torch_neuronx.compiler import backend, host_graph
-
-        if host_graph.device_of(model_, inputs_) is None:
-            return original(self, model_, inputs_, config_patches=config_patches)
-        patches = {**self.config, **(config_patches or {})}
-        return backend.compile_graph_of(model_, inputs_, patches, compile_region_name=self.name)
-
-    wrapper.__call__ = __call__  # type: ignore[method-assign]
