@@ -20,6 +20,9 @@ from torch_neuronx.device.driver import check_available, platform
 from torch_neuronx.distributed import backend
 from torch_neuronx.ops import tracking
 
+# As long as PyTorch itself waits for its threads.
+_BACKWARD_DEADLINE_SECONDS = 10.0
+
 _registered = False
 
 
@@ -76,7 +79,14 @@ def model_machine(*, hbm_bytes_per_core: int | None = None) -> None:
 
 
 def _finish_work() -> None:
-    """Let queued work end before the interpreter goes: its closures may hold Python objects."""
+    """Let work end before the interpreter goes: closures and threads may hold Python objects."""
     if _C._is_used() and not _C._is_in_bad_fork():
+        _C._finish_backward_threads(_BACKWARD_DEADLINE_SECONDS)
+        failed: list[RuntimeError] = []
         for index in range(_C._device_count()):
-            _C._synchronize(index)
+            try:
+                _C._synchronize(index)
+            except RuntimeError as error:
+                failed.append(error)  # the other devices have work to end, too
+        if failed:
+            raise failed[0]

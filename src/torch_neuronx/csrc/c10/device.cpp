@@ -5,6 +5,21 @@
 #include "runtime/error.h"
 
 namespace neuron {
+namespace {
+
+// PyTorch's what() ends with a C++ backtrace.
+std::string without_backtrace(const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  return torch_error == nullptr ? error.what()
+                                : torch_error->what_without_backtrace();
+}
+
+[[maybe_unused]] const bool described = [] {
+  runtime::describe_errors_with(&without_backtrace);
+  return true;
+}();
+
+}  // namespace
 
 int checked_index(c10::Device device) {
   TORCH_CHECK(

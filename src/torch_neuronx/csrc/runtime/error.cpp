@@ -1,6 +1,7 @@
 #include "runtime/error.h"
 
 #include <array>
+#include <atomic>
 #include <cstdio>
 
 namespace neuron::runtime {
@@ -37,6 +38,7 @@ std::string async_text(
     const std::string& op, const std::string& frame, const std::string& what) {
   return op + (frame.empty() ? "" : ", called at " + frame + ",") +
          " failed on its stream: " + what +
+         (what.empty() || what.back() != '.' ? "." : "") +
          " Run with NEURON_LAUNCH_BLOCKING=1 to see it raised where it is "
          "called.";
 }
@@ -54,10 +56,21 @@ std::string device_text(int index, int count) {
          "NEURON_INSTANCE_TYPE for more.";
 }
 
+std::atomic<DescribeError> describe_error{nullptr};
+
 }  // namespace
 
 OutOfMemory::OutOfMemory(const Facts& given)
     : std::runtime_error(out_of_memory_text(given)), facts(given) {}
+
+void describe_errors_with(DescribeError describe) {
+  describe_error.store(describe);
+}
+
+std::string describe(const std::exception& error) {
+  const auto chosen = describe_error.load();
+  return chosen == nullptr ? error.what() : chosen(error);
+}
 
 AsyncError::AsyncError(
     std::string failed_op, std::string frame, const std::string& what)

@@ -32,6 +32,11 @@ class AsyncError : public std::runtime_error {
   const std::string python_frame;  // "file.py:12 in f", "" if unknown
 };
 
+// How errors of tasks become text: what() unless somebody knows better.
+using DescribeError = std::string (*)(const std::exception&);
+void describe_errors_with(DescribeError describe);
+std::string describe(const std::exception& error);
+
 class DeadlineExceeded : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

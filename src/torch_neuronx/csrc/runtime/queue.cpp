@@ -146,7 +146,7 @@ void Queue::run(Task& task) {
     task();
     return;
   } catch (const std::exception& error) {
-    what = error.what();
+    what = describe(error);
   } catch (...) {
     what = "an exception that is no std::exception.";
   }
