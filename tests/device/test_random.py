@@ -101,3 +101,25 @@ def test_a_checkpointed_dropout_uses_the_same_mask_twice():
     y.sum().backward()
     assert x.grad is not None
     assert torch.equal(x.grad, y.detach())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda generator: torch.rand(2, generator=generator),
+        lambda generator: torch.randint(3, (2,), generator=generator),
+        lambda generator: torch.randperm(4, generator=generator),
+        lambda generator: torch.empty(3).normal_(generator=generator),
+        lambda generator: torch.bernoulli(torch.rand(3), generator=generator),
+        lambda generator: torch.multinomial(torch.ones(3), 1, generator=generator),
+        lambda generator: torch.poisson(torch.ones(3), generator=generator),
+    ],
+)
+def test_a_neuron_generator_does_not_fill_cpu_tensors(call):
+    with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator but found"):
+        call(torch.Generator("neuron"))
+
+
+def test_a_cpu_generator_does_not_fill_neuron_tensors():
+    with pytest.raises(RuntimeError, match=r"found 'cpu'. Create it with torch.Generator"):
+        torch.rand(2, device="neuron", generator=torch.Generator())

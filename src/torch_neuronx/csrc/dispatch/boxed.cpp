@@ -151,8 +151,8 @@ void run_boxed(
   }
   if (C10_UNLIKELY(record.generator >= 0)) {
     auto& value = (*stack)[first + static_cast<size_t>(record.generator)];
-    value =
-        host_generator(value.toOptional<at::Generator>(), boxed.call.device());
+    value = host_generator(
+        value.toOptional<at::Generator>(), boxed.call.named_device());
   }
   const bool drops_statistics =
       runtime::is_dry() && dry::drops_statistics(record, *stack, first);

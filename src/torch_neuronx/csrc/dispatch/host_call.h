@@ -48,6 +48,9 @@ class HostCall {
     return device_ >= 0 ? device_ : runtime::current_device();
   }
 
+  // -1: no argument named a neuron device.
+  int named_device() const { return device_; }
+
   // Waits until earlier work of the device's current queue is done, then
   // hides the host kernel from autograd, autocast, modes and functorch, and
   // lets its allocations be device memory.

@@ -128,7 +128,7 @@ struct Argument<std::optional<at::Generator>> {
   Argument(HostCall& c, std::optional<at::Generator> given, c10::ScalarType&)
       : value(std::move(given)), call(c) {}
   std::optional<at::Generator> pass() {
-    return host_generator(value, call.device());
+    return host_generator(value, call.named_device());
   }
 };
 

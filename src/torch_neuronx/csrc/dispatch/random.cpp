@@ -28,6 +28,18 @@ uint64_t mix(uint64_t value) {
   return value ^ (value >> 31);
 }
 
+// A neuron generator brings operators here even if all tensors are elsewhere.
+void check_neuron(const c10::Device& device) {
+  TORCH_CHECK(
+      device.type() == kNeuron,
+      "Expected a '",
+      device.type(),
+      "' device type for generator but found 'neuron'. Create the tensor with "
+      "device=\"neuron\", or the generator with torch.Generator(\"",
+      device.type(),
+      "\").");
+}
+
 // Reserves the numbers now, in program order, then launches `kernel` on the
 // elements of `self`; strided tensors go through a contiguous buffer.
 template <class F>
@@ -37,6 +49,7 @@ Tensor& fill_random(
     const Generator& generator,
     F kernel,
     bool wide = false) {
+  check_neuron(self.device());
   note(record, self.scalar_type());
   if (self.numel() == 0) {
     return self;
@@ -345,6 +358,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 
 at::Generator host_generator(const Generator& generator, int device) {
   constexpr uint64_t one_block = 4;
+  if (device < 0) {
+    check_neuron(c10::DeviceType::CPU);  // only the generator is ours
+  }
   const auto range = reserve_random(generator, device, one_block);
   return at::detail::createCPUGenerator(mix(range.seed ^ mix(range.offset)));
 }
