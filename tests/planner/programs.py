@@ -29,6 +29,30 @@ with torch.no_grad():
         model(torch.zeros(batch, 1024, device="neuron"))
 """
 
+KEYWORDS = """
+import torch
+model = torch.nn.Embedding(100, 64).to("neuron")
+optimizer = torch.optim.SGD(model.parameters())
+for _ in range(9):
+    model(input=torch.zeros(4, 32, dtype=torch.long, device="neuron")).sum().backward()
+    optimizer.step()
+"""
+
+NO_TENSORS = """
+import torch
+class Constant(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(64, device="neuron"))
+    def forward(self):
+        return self.weight.square().sum()
+model = Constant()
+optimizer = torch.optim.SGD(model.parameters())
+for _ in range(9):
+    model().backward()
+    optimizer.step()
+"""
+
 MARKED = """
 import torch, torch_neuronx
 for _ in range(10):

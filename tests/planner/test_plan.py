@@ -51,6 +51,17 @@ def test_marked_steps_win(write):
     assert (result.found_by, result.unit, result.units) == ("marked", "audio seconds", 30)
 
 
+def test_arguments_given_by_name_count(write):
+    (result,) = plan(write(programs.KEYWORDS)).results
+    assert (result.found_by, result.unit, result.units) == ("optimizer", "tokens", 4 * 32)
+
+
+def test_a_step_without_tensors_counts_as_itself(write):
+    (result,) = plan(write(programs.NO_TENSORS)).results
+    assert (result.unit, result.units) == ("steps", 1)
+    assert result.units_per_second == pytest.approx(1 / result.step_seconds)
+
+
 def test_several_instances_and_gpus(write):
     found = plan(
         write(programs.INFERENCE), instances=["trn2.3xlarge", "trn1.2xlarge"], gpus=["g6e.xlarge"]

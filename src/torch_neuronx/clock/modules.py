@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,6 +44,12 @@ def _name_all(root: torch.nn.Module) -> None:
         _known.setdefault(module, _number(f"{kind}.{name}" if name else kind))
 
 
+def _keyword_arguments() -> tuple[Any, ...]:
+    """Those of the call whose hook runs: PyTorch's global hooks get positional arguments only."""
+    keywords = sys._getframe(2).f_locals.get("kwargs")
+    return tuple(keywords.values()) if isinstance(keywords, dict) else ()
+
+
 def _enter(module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
     number = _known.get(module)
     if number is None:
@@ -54,6 +61,8 @@ def _enter(module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
     stack.append(before)
     # A checkpointed layer runs again by itself in the backward pass: no root.
     if before == 0 and module in _roots:
+        if _root_listeners:
+            arguments = (*arguments, *_keyword_arguments())
         for listen in _root_listeners:
             listen(module, arguments)
 

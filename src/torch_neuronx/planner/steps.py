@@ -103,7 +103,7 @@ class StepFinder:
         for found, series in (("marked", self._marks), ("optimizer", self._optimizer)):
             if series.snapshots:
                 points = [self._first, *series.snapshots]
-                return points[-2], points[-1], series.units[-1], self._unit, found
+                return points[-2], points[-1], *self._counted(series), found
         end = snapshot(self._device)
         if self._calls.snapshots and self._calls.snapshots[-1].counts != end.counts:
             self._calls.close(end)
@@ -114,7 +114,12 @@ class StepFinder:
                 "device neuron? Without modules, mark its steps: "
                 'torch_neuronx.mark_step(units=8, unit="images").'
             )
-        return points[-2], points[-1], self._calls.units[-1], self._unit, "module call"
+        return points[-2], points[-1], *self._counted(self._calls), "module call"
+
+    def _counted(self, series: _Series) -> tuple[float, str]:
+        """Units of the last step and their name; a step without tensors counts as itself."""
+        units = series.units[-1]
+        return (units, self._unit) if units else (1.0, "steps")
 
     def _after_optimizer_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         del optimizer
