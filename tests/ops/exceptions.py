@@ -87,6 +87,8 @@ MODULE_SLACK_ULPS = {
     # a recurrence amplifies it.
     "nn.LSTM": 8.0,
     "nn.GRU": 8.0,
+    # Our tanh is within 1.5 units in the last place, the CPU library's within 1; the same holds.
+    "nn.RNN": 8.0,
 }
 
 

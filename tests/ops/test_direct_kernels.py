@@ -345,7 +345,7 @@ def test_list_ops_match_the_cpu(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"foreach": True}, {"fused": True}], ids=str)
-def test_training_with_adamw_matches_the_cpu_bit_for_bit(options: dict[str, bool]) -> None:
+def test_training_with_adamw_matches_the_cpu(options: dict[str, bool]) -> None:
     inputs, labels = torch.randn(32, 8), torch.randint(4, (32,))
 
     def trained(device: str, options: dict[str, bool]) -> list[Tensor]:
@@ -362,7 +362,10 @@ def test_training_with_adamw_matches_the_cpu_bit_for_bit(options: dict[str, bool
 
     # The CPU's default is the loop over tensors, ours the list ops.
     for want, got in zip(trained("cpu", options), trained("neuron", options), strict=True):
-        assert torch.equal(want, got)
+        if options.get("fused"):  # one pass of ours, which divides once instead of twice
+            torch.testing.assert_close(got, want, rtol=2e-6, atol=1e-7)
+        else:
+            assert torch.equal(want, got)
 
 
 def test_direct_kernels_run_in_order_on_another_stream() -> None:
