@@ -110,6 +110,7 @@ def test_arguments_that_name_no_axis(write):
     [
         (programs.FAILING, "KeyError: 'no such thing'"),
         (programs.IDLE, "called no module on neuron"),
+        (programs.KEYWORDS.replace("neuron", "cpu"), "called no module on neuron"),
     ],
 )
 def test_a_program_that_cannot_be_planned(write, text, message):
@@ -127,8 +128,17 @@ def test_wrong_requests(tmp_path, write):
         plan(tmp_path / "nowhere.py")
     with pytest.raises(PlanError, match="from 0 to 3"):
         plan(write(programs.IDLE), world_size=4, rank=4)
+    with pytest.raises(PlanError, match="0 steps shows none"):
+        plan(write(programs.IDLE), steps=0)
     with pytest.raises(ValueError, match=r"Did you mean 'trn2\.3xlarge'"):
         plan(write(programs.IDLE), instances=["trn2.3xlarg"])
+
+
+@pytest.mark.parametrize(("tp", "pp"), [(3, 1), (4, 4), (0, 1)])
+def test_groups_that_do_not_divide_the_ranks(write, capsys, tp, pp):
+    arguments = ["--world-size", "8", "--tp", str(tp), "--pp", str(pp), write(programs.IDLE)]
+    assert main(arguments) == 2
+    assert f"8 ranks do not divide into groups of tp {tp} times pp {pp}" in capsys.readouterr().err
 
 
 def test_a_program_that_does_not_end(write):

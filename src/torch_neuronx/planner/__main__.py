@@ -99,11 +99,16 @@ def _run(given: argparse.Namespace) -> int:
         if given.json:
             given.json.write_text(json.dumps([asdict(layout) for layout in layouts], indent=2))
         return 0 if any(layout.fits for layout in layouts) else 1
+    if given.tp < 1 or given.pp < 1 or given.world_size % (given.tp * given.pp):
+        raise ValueError(
+            f"{given.world_size} ranks do not divide into groups of tp {given.tp} times pp "
+            f"{given.pp}. Give a --world-size that is a multiple of their product."
+        )
     found: Plan = plan(
         given.script,
         given.arguments,
         world_size=given.world_size,
-        replicas=max(1, given.world_size // (given.tp * given.pp)),
+        replicas=given.world_size // (given.tp * given.pp),
         **common,
     )
     print(found)

@@ -64,6 +64,8 @@ def plan(
     """
     if not Path(script).is_file():
         raise PlanError(f"There is no program {script}. Give the path of a Python file.")
+    if steps < 1:
+        raise PlanError(f"A plan of {steps} steps shows none. Give 1 or more; the last is shown.")
     if not 0 <= rank < world_size:
         raise PlanError(
             f"Rank {rank} of {world_size} ranks: give a rank from 0 to {world_size - 1}."

@@ -100,15 +100,16 @@ class StepFinder:
         Raises:
             ValueError: the program did nothing on neuron.
         """
-        for found, series in (("marked", self._marks), ("optimizer", self._optimizer)):
-            if series.snapshots:
-                points = [self._first, *series.snapshots]
-                return points[-2], points[-1], *self._counted(series), found
         end = snapshot(self._device)
+        if end.counts:
+            for found, series in (("marked", self._marks), ("optimizer", self._optimizer)):
+                if series.snapshots:
+                    points = [self._first, *series.snapshots]
+                    return points[-2], points[-1], *self._counted(series), found
         if self._calls.snapshots and self._calls.snapshots[-1].counts != end.counts:
             self._calls.close(end)
         points = self._calls.snapshots
-        if len(points) < 2:
+        if len(points) < 2 or not end.counts:
             raise ValueError(
                 "The program called no module on neuron and marked no step. Does it use the "
                 "device neuron? Without modules, mark its steps: "
