@@ -21,7 +21,7 @@ from zoo import MODELS, Model
 
 PRECISIONS = ("fp32", "bf16", "autocast")
 # A CPU without bf16 instructions takes minutes for a step: one step is then all that it makes.
-SLOW_S = 5.0
+SLOW_S = 20.0
 
 
 @dataclass(frozen=True, kw_only=True)
