@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from torch_neuronx import _C, settings
 from torch_neuronx.distributed.dry_group import DryProcessGroup, observe, stride_of
+from torch_neuronx.distributed.group import NeuronGroup
 
 # c10d's names, and Gloo's for the same.
 _COLLECTIVES = {
@@ -50,7 +51,7 @@ _PAIRWISE = {
 }
 
 
-class NeuronProcessGroup(dist.ProcessGroup):
+class NeuronProcessGroup(NeuronGroup):
     """A process group of neuron (and CPU) tensors over Gloo.
 
     Args:
@@ -63,28 +64,9 @@ class NeuronProcessGroup(dist.ProcessGroup):
     def __init__(
         self, gloo: dist.ProcessGroupGloo, rank: int, size: int, *, stride: int = 1
     ) -> None:
-        super().__init__(rank, size)  # type: ignore[call-arg, arg-type]  # the stub lacks this one
+        super().__init__(rank, size)
         self._gloo = gloo
-        self._rank = rank
-        self._size = size
         self._stride = stride
-
-    def size(self) -> int:
-        """Number of processes."""
-        return self._size
-
-    def rank(self) -> int:
-        """The rank of this process."""
-        return self._rank
-
-    @property
-    def group_name(self) -> str:  # type: ignore[override]
-        """The name that functional collectives find the group by."""
-        return dist.distributed_c10d._world.pg_names[self]
-
-    def getBackendName(self) -> str:  # noqa: N802  # c10d's name
-        """Always "neuron"."""
-        return "neuron"
 
     def barrier(  # type: ignore[override]
         self, opts: dist.BarrierOptions | None = None

@@ -17,6 +17,7 @@ from torch.futures import Future
 from torch.utils._pytree import tree_leaves
 
 from torch_neuronx import _C
+from torch_neuronx.distributed.group import NeuronGroup
 
 # Ids of modelled queues that no stream has.
 _FIRST_QUEUE = 1 << 20
@@ -66,7 +67,7 @@ def _bytes(values: Any) -> int:
     )
 
 
-class DryProcessGroup(dist.ProcessGroup):
+class DryProcessGroup(NeuronGroup):
     """A group of which only this process runs.
 
     Args:
@@ -76,28 +77,9 @@ class DryProcessGroup(dist.ProcessGroup):
     """
 
     def __init__(self, rank: int, size: int, ranks: Sequence[int] | None = None) -> None:
-        super().__init__(rank, size)  # type: ignore[call-arg, arg-type]  # the stub lacks this one
-        self._rank = rank
-        self._size = size
+        super().__init__(rank, size)
         self._queue = next(_queues)
         self._stride = stride_of(ranks)
-
-    def size(self) -> int:
-        """Number of ranks."""
-        return self._size
-
-    def rank(self) -> int:
-        """The rank that this process stands for."""
-        return self._rank
-
-    @property
-    def group_name(self) -> str:  # type: ignore[override]
-        """The name that functional collectives find the group by."""
-        return dist.distributed_c10d._world.pg_names[self]
-
-    def getBackendName(self) -> str:  # noqa: N802  # c10d's name
-        """Always "neuron"."""
-        return "neuron"
 
     def issue(self, name: str, num_bytes: int, result: Any) -> dist.Work:
         """Advance the clock by one collective over a buffer of `num_bytes`."""
