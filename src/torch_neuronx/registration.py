@@ -15,7 +15,7 @@ from torch.utils.backend_registration import (
 from torch_neuronx import _C, device, dry, settings
 from torch_neuronx.clock import configured
 from torch_neuronx.compiler import default_backend
-from torch_neuronx.device import patches
+from torch_neuronx.device import patches, sharing
 from torch_neuronx.device.driver import check_available, platform
 from torch_neuronx.distributed import backend
 from torch_neuronx.ops import tracking
@@ -45,6 +45,7 @@ def register() -> None:
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
     patches.apply()
+    sharing.install()
     default_backend.install()
     backend.register()
     atexit.register(_finish_work)

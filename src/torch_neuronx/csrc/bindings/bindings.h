@@ -12,6 +12,7 @@ void add_host(pybind11::module_& m);
 void add_clock(pybind11::module_& m);
 void add_origins(pybind11::module_& m);
 void add_backward_threads(pybind11::module_& m);
+void add_sharing(pybind11::module_& m);
 
 // "file.py:12 in forward" of the innermost Python frame, "" without one.
 // Takes the GIL.

@@ -11,4 +11,5 @@ PYBIND11_MODULE(_C, m) {
   neuron::bindings::add_clock(m);
   neuron::bindings::add_origins(m);
   neuron::bindings::add_backward_threads(m);
+  neuron::bindings::add_sharing(m);
 }
