@@ -20,6 +20,14 @@ def clean_counters():
     return
 
 
+def test_a_resize_that_fails_leaves_the_tensor_as_it_was():
+    tensor = torch.ones(4, device="neuron")
+    with pytest.raises(torch.OutOfMemoryError):
+        tensor.resize_(2**40)
+    assert tensor.shape == (4,)
+    assert (tensor + 1).tolist() == [2.0] * 4
+
+
 def test_a_tensor_is_counted_while_it_lives():
     before = torch.neuron.memory_allocated()
     x = torch.empty(3 * MIB, dtype=torch.uint8, device="neuron")

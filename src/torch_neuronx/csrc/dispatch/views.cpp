@@ -73,13 +73,16 @@ const at::Tensor& resize_(
   const c10::DeviceGuard guard(self.device());
   auto* impl = self.unsafeGetTensorImpl();
   const auto bytes_before = self.storage().nbytes();
-  if (runtime::is_dry()) {
+  // Memory first: where there is none, the tensor stays what it was.
+  if (self.sizes() != size && c10::multiply_integers(size) > 0) {
     grow(
         self,
         at::detail::computeStorageNbytesContiguous(
             size,
             self.dtype().itemsize(),
             static_cast<size_t>(self.storage_offset())));
+  }
+  if (runtime::is_dry()) {
     impl->set_sizes_contiguous(size);
   } else {
     at::native::resize_impl_cpu_(impl, size, /*stride=*/std::nullopt);
