@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 import torch
 
@@ -136,6 +138,36 @@ def test_the_driver_changes_only_while_nothing_is_alive():
         pass
     assert torch.neuron.driver() == "host"
     assert kept.sum().item() == 3.0
+
+
+def test_the_driver_is_back_with_the_last_tensor_that_a_block_left_behind():
+    block = torch.neuron.driver("dry")
+    block.__enter__()
+    left = torch.ones(3, device="neuron")
+    view = left[1:]
+    with pytest.raises(RuntimeError, match="until the last of them is gone"):
+        block.__exit__(None, None, None)
+    assert torch.neuron.driver() == "dry"
+    del left
+    assert torch.neuron.driver() == "dry"
+    assert (view + 1).shape == (2,)
+    del view
+    assert torch.neuron.driver() == "host"
+    assert torch.ones(3, device="neuron").sum().item() == 3.0
+
+
+def test_an_error_within_a_block_is_the_one_that_is_raised():
+    def fail_under_dry() -> None:
+        with torch.neuron.driver("dry"):
+            left = torch.ones(3, device="neuron")
+            raise ValueError(f"of the program: {left.shape}")
+
+    with pytest.raises(ValueError, match="of the program") as caught:
+        fail_under_dry()
+    assert torch.neuron.driver() == "dry"  # the traceback holds the tensor
+    del caught
+    gc.collect()
+    assert torch.neuron.driver() == "host"
 
 
 def test_the_clock_runs(dry):

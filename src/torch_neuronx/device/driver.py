@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import overload
 
 from torch_neuronx import _C, settings
+from torch_neuronx.device.cores import _lazy_init
 from torch_neuronx.device.platform import Platform, resolve
 from torch_neuronx.errors import DriverUnavailableError
 
@@ -50,7 +51,8 @@ def driver(name: str | None = None) -> str | AbstractContextManager[str]:
     """Name the driver in use, or run a block under the driver `name`.
 
     Another driver may only begin, and end, while no neuron tensor is alive: what one driver
-    allocated means nothing to the other. Code in a function leaves none behind.
+    allocated means nothing to the other. Code in a function leaves none behind. A block under
+    "dry" that leaves some ends with an error; the driver before it is back with the last of them.
 
     Raises:
         SettingError: there is no such driver.
@@ -68,8 +70,25 @@ def _under(name: str) -> Iterator[str]:
     use(name)
     try:
         yield name
-    finally:
+    except BaseException:
+        # Its frames may hold tensors, and it says more than that they do.
+        _end(before)
+        raise
+    if (alive := _end(before)) is not None:
+        raise alive
+
+
+def _end(before: str) -> RuntimeError | None:
+    try:
         use(before)
+    except RuntimeError as error:
+        if before == "dry":
+            return error
+        _C._leave_dry_when_free()
+        return RuntimeError(
+            f"{error} The process is under the driver 'dry' until the last of them is gone."
+        )
+    return None
 
 
 def use(name: str) -> None:
@@ -80,6 +99,7 @@ def use(name: str) -> None:
     """
     if name == driver():
         return
+    _lazy_init()
     # Exceptions and backward threads may hold tensors a moment longer.
     deadline = time.monotonic() + _RELEASE_SECONDS
     while True:

@@ -6,6 +6,7 @@
 #include <torch/csrc/Exceptions.h>
 
 #include "bindings/bindings.h"
+#include "c10/allocator.h"
 #include "c10/device.h"
 #include "dispatch/dry.h"
 #include "dispatch/observer.h"
@@ -147,24 +148,45 @@ int64_t event_ns(const py::object& event) {
   return recorded == nullptr ? -1 : recorded->modelled_ns();
 }
 
-// Only while nothing is allocated: memory of one driver means nothing to the
-// other.
-void set_driver(const std::string& driver) {
+// The device that something is allocated on, and how many bytes; -1 for none.
+std::pair<int, int64_t> allocated_somewhere() {
   for (int device = 0; device < runtime::device_count(); ++device) {
     runtime::empty_cache(device);
     const auto stats = runtime::memory_stats(device);
-    TORCH_CHECK(
-        stats.active_bytes[0].current == 0 &&
-            stats.reserved_bytes[0].current == 0,
-        stats.active_bytes[0].current,
-        " bytes of tensors are alive on neuron:",
-        device,
-        ". Delete them before the driver changes: memory of one driver means "
-        "nothing to another. A function's tensors go when it returns.");
+    if (stats.active_bytes[0].current != 0 ||
+        stats.reserved_bytes[0].current != 0) {
+      return {device, stats.active_bytes[0].current};
+    }
   }
+  return {-1, 0};
+}
+
+// Only while nothing is allocated: memory of one driver means nothing to the
+// other.
+void set_driver(const std::string& driver) {
+  const auto [device, nbytes] = allocated_somewhere();
+  TORCH_CHECK(
+      device < 0,
+      nbytes,
+      " bytes of tensors are alive on neuron:",
+      device,
+      ". Delete them before the driver changes: memory of one driver means "
+      "nothing to another. A function's tensors go when it returns.");
   runtime::set_backing(
       driver == "dry" ? runtime::MemoryBacking::address_only
                       : runtime::MemoryBacking::committed);
+  set_release_hook(nullptr);
+}
+
+// Goes from "dry" back to "host" with the last tensor. Nothing is queued
+// under "dry", so this may happen wherever that one is released.
+void leave_dry_when_free() {
+  set_release_hook([] {
+    if (runtime::is_dry() && allocated_somewhere().first < 0) {
+      observer::stop();
+      set_driver("host");
+    }
+  });
 }
 
 }  // namespace
@@ -173,6 +195,7 @@ void add_clock(py::module_& m) {
   m.def("_set_driver", [](const std::string& driver) {
     with_torch_errors([&] { set_driver(driver); });
   });
+  m.def("_leave_dry_when_free", &leave_dry_when_free);
   m.def("_is_dry", &runtime::is_dry);
   m.def("_set_supply_hook", [](py::object function) {
     supply_function() = std::move(function);

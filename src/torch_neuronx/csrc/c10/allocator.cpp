@@ -27,6 +27,8 @@ void report(void* data, int64_t nbytes, int device) {
   }
 }
 
+std::atomic<void (*)()> release_hook{nullptr};
+
 void release_block(void* context) {
   auto* block = static_cast<runtime::Block*>(context);
   if (block == nullptr) {
@@ -41,6 +43,9 @@ void release_block(void* context) {
         runtime::block_device(block));
   }
   runtime::release(block);
+  if (auto* hook = release_hook.load(std::memory_order_relaxed)) [[unlikely]] {
+    hook();
+  }
 }
 
 c10::CachingAllocator::StatArray to_c10(const runtime::StatArray& from) {
@@ -186,6 +191,8 @@ const bool registered = [] {
 c10::Allocator* device_allocator() { return &the_device_allocator(); }
 
 c10::Allocator* scoped_host_allocator() { return &the_host_allocator(); }
+
+void set_release_hook(void (*hook)()) { release_hook = hook; }
 
 c10::DataPtr allocate_on(int device, size_t nbytes) {
   return with_torch_errors([&] {

@@ -12,6 +12,9 @@ namespace neuron {
 c10::Allocator* device_allocator();
 c10::DataPtr allocate_on(int device, size_t nbytes);
 
+// Called after every release of device memory; null for nothing.
+void set_release_hook(void (*hook)());
+
 // While one lives, CPU allocations of this thread come from device memory of
 // `device` as uncounted scratch; `adopt` counts the one that became an
 // output. This is how a host kernel's result is born in device memory. Who
