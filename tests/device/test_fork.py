@@ -29,6 +29,46 @@ def test_a_child_of_a_parent_that_used_the_device_is_refused(work):
     assert "spawn" in printed
 
 
+@pytest.mark.parametrize(
+    "work",
+    [
+        "torch.neuron.driver('dry').__enter__()",
+        "torch.neuron.synchronize()",
+        "torch.accelerator.synchronize()",
+        "torch.neuron.Stream()",
+        "torch.Stream('neuron')",
+        "torch.neuron.current_stream().synchronize()",
+        "torch.neuron.Event().record()",
+        "event.query()",
+        "event.synchronize()",
+        "torch.neuron.mem_get_info()",
+        "torch.neuron.set_per_process_memory_fraction(0.5)",
+    ],
+)
+def test_what_streams_and_locks_stand_behind_is_refused(work):
+    code = (
+        f"{PROLOGUE}\nx = torch.ones(2, device='neuron')\nevent = torch.neuron.Event()\n"
+        f"event.record()\nin_child(lambda: {work})"
+    )
+    printed = output_of(code)
+    assert "Error" in printed
+    assert "spawn" in printed
+
+
+def test_values_that_are_there_may_be_read():
+    code = f"{PROLOGUE}\nx = torch.ones(2, device='neuron')\nin_child(lambda: x.tolist())"
+    assert output_of(code) == "[1.0, 1.0]"
+
+
+def test_memory_of_the_parent_is_none_of_the_child():
+    code = (
+        f"{PROLOGUE}\nx = torch.ones(2, device='neuron')\n"
+        "in_child(lambda: (torch.neuron.memory_allocated(), torch.neuron.memory_snapshot(), "
+        "torch.neuron.empty_cache()))"
+    )
+    assert output_of(code) == "(0, [], None)"
+
+
 def test_a_child_of_a_parent_that_did_not_use_it_may():
     code = f"{PROLOGUE}\nin_child(lambda: (torch.ones(2, device='neuron') * 3).tolist())"
     assert output_of(code) == "[3.0, 3.0]"

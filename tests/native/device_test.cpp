@@ -8,6 +8,8 @@
 
 #include "check.h"
 #include "machine.h"
+#include "runtime/event.h"
+#include "runtime/memory.h"
 
 namespace neuron::runtime {
 namespace {
@@ -98,6 +100,16 @@ TEST(fork_is_bad_when_the_device_was_used) {
     return in_bad_fork() && is_bad_fork([&] { allocate(0, 64, 0); }) &&
            is_bad_fork([&] { launch(op, default_queue(0), [] {}); }) &&
            is_bad_fork([&] { launch(op, side, [] {}); });
+  }));
+  CHECK(in_fork([&] {  // questions that locks and streams stand behind
+    empty_cache(0);    // must not hang
+    return memory_stats(0).allocation[0].current == 0 &&
+           memory_snapshot(0).empty() &&
+           is_bad_fork([&] { side.wait_idle(); }) &&
+           is_bad_fork([&] { synchronize_device(0); }) &&
+           is_bad_fork([&] { queue_from_pool(0, 0); }) &&
+           is_bad_fork([&] { Event(true).record(default_queue(0)); }) &&
+           is_bad_fork([&] { memory_info(0); });
   }));
   CHECK(!in_bad_fork());
   release(memory.block);

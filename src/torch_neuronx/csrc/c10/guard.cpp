@@ -16,6 +16,12 @@ runtime::Event* as_event(void* event) {
   return static_cast<runtime::Event*>(event);
 }
 
+c10::Stream pooled_stream(c10::Device device, int priority) {
+  return with_torch_errors([&] {
+    return stream_of(runtime::queue_from_pool(checked_index(device), priority));
+  });
+}
+
 class NeuronGuard final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override { return kNeuron; }
@@ -49,14 +55,12 @@ class NeuronGuard final : public c10::impl::DeviceGuardImplInterface {
 
   c10::Stream getStreamFromGlobalPool(
       c10::Device device, bool high_priority) const override {
-    return stream_of(
-        runtime::queue_from_pool(
-            checked_index(device), high_priority ? -1 : 0));
+    return pooled_stream(device, high_priority ? -1 : 0);
   }
 
   c10::Stream getNewStream(c10::Device device, int priority) const override {
     // Queues live for ever, so streams made in a loop come from the pool.
-    return stream_of(runtime::queue_from_pool(checked_index(device), priority));
+    return pooled_stream(device, priority);
   }
 
   c10::Stream exchangeStream(c10::Stream stream) const override {
@@ -99,7 +103,8 @@ class NeuronGuard final : public c10::impl::DeviceGuardImplInterface {
   }
 
   bool queryEvent(void* event) const override {
-    return event == nullptr || as_event(event)->query();
+    return event == nullptr ||
+           with_torch_errors([&] { return as_event(event)->query(); });
   }
 
   c10::DeviceIndex deviceCount() const noexcept override {

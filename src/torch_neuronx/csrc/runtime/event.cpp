@@ -12,6 +12,7 @@ std::shared_ptr<Event::Mark> Event::mark() const {
 }
 
 void Event::record(Queue& queue) {
+  check_fork();
   auto fresh = std::make_shared<Mark>();
   fresh->queue = &queue;
   if (clock::running()) {
@@ -49,6 +50,7 @@ void Event::block(Queue& queue) const {
 }
 
 bool Event::query() const {
+  check_fork();
   const auto seen = mark();
   return seen == nullptr || seen->queue->completed() >= seen->ticket;
 }

@@ -137,6 +137,7 @@ void release(Block* block) noexcept {
 }
 
 void record_use(Block* block, uint32_t queue) {
+  check_fork();
   auto& pool = pool_of(block->segment->device);
   std::lock_guard<std::mutex> lock(pool.mutex);
   pool.record_use(block, queue);
@@ -152,7 +153,12 @@ Block* find_block(int device, const void* data) {
   return pool.find(data);
 }
 
-void empty_cache(int device) { pool_of(device).empty_cache(); }
+// In a bad child locks may be held for ever: there is nothing to tell.
+void empty_cache(int device) {
+  if (!in_bad_fork()) {
+    pool_of(device).empty_cache();
+  }
+}
 
 void set_memory_fraction(int device, double fraction) {
   if (!(fraction > 0.0 && fraction <= 1.0)) {
@@ -160,18 +166,21 @@ void set_memory_fraction(int device, double fraction) {
         "The memory fraction must be in (0, 1], got " +
         std::to_string(fraction) + ".");
   }
+  check_fork();
   auto& pool = pool_of(device);
   std::lock_guard<std::mutex> lock(pool.mutex);
   pool.fraction = fraction;
 }
 
 double memory_fraction(int device) {
+  check_fork();
   auto& pool = pool_of(device);
   std::lock_guard<std::mutex> lock(pool.mutex);
   return pool.fraction;
 }
 
 std::pair<int64_t, int64_t> memory_info(int device) {
+  check_fork();
   const auto total = device_spec(device).memory_capacity;
   auto& pool = pool_of(device);
   std::lock_guard<std::mutex> lock(pool.mutex);
@@ -179,24 +188,32 @@ std::pair<int64_t, int64_t> memory_info(int device) {
 }
 
 MemoryStats memory_stats(int device) {
+  if (in_bad_fork()) {
+    return {};
+  }
   auto& pool = pool_of(device);
   std::lock_guard<std::mutex> lock(pool.mutex);
   return pool.stats();
 }
 
 void reset_peak_memory_stats(int device) {
+  check_fork();
   auto& pool = pool_of(device);
   std::lock_guard<std::mutex> lock(pool.mutex);
   pool.reset_peak();
 }
 
 void reset_accumulated_memory_stats(int device) {
+  check_fork();
   auto& pool = pool_of(device);
   std::lock_guard<std::mutex> lock(pool.mutex);
   pool.reset_accumulated();
 }
 
 std::vector<SegmentInfo> memory_snapshot(int device) {
+  if (in_bad_fork()) {
+    return {};
+  }
   auto& pool = pool_of(device);
   std::lock_guard<std::mutex> lock(pool.mutex);
   return pool.snapshot();
@@ -214,12 +231,18 @@ void start_memory_trace(
 void stop_memory_trace() { trace_settings.enabled = false; }
 
 size_t memory_trace_length(int device) {
+  if (in_bad_fork()) {
+    return {};
+  }
   auto& pool = pool_of(device);
   std::lock_guard<std::mutex> lock(pool.mutex);
   return pool.trace_length();
 }
 
 std::vector<TraceEntry> memory_trace(int device) {
+  if (in_bad_fork()) {
+    return {};
+  }
   auto& pool = pool_of(device);
   std::lock_guard<std::mutex> lock(pool.mutex);
   return pool.trace();

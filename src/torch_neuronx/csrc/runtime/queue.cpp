@@ -161,6 +161,7 @@ void Queue::run(Task& task) {
 void Queue::wait_idle() { wait_for(submitted()); }
 
 void Queue::wait_for(uint64_t ticket) {
+  check_fork();
   wait_passed(ticket);
   if (has_parked_.load(std::memory_order_acquire)) {
     rethrow_parked();

@@ -68,6 +68,7 @@ Queue& queue_by_id(int device, uint32_t id) {
 }
 
 Queue& queue_from_pool(int device, int priority) {
+  check_fork();
   auto& all = queues_of(device);
   std::lock_guard<std::mutex> lock(all.mutex);
   const uint32_t urgent = priority < 0 ? 1 : 0;
@@ -90,6 +91,7 @@ std::vector<Queue*> queues(int device) {
 }
 
 void synchronize_device(int device) {
+  check_fork();
   const auto all = queues(device);
   for (auto* queue : all) {
     queue->wait_passed(queue->submitted());
