@@ -114,7 +114,7 @@ Block* Pool::take_large(size_t rounded, uint32_t queue) {
   Block* block = nullptr;
   if (found != large.end()) {
     block = *found;
-    large.erase(found);
+    remove_free(block);
   } else {
     const size_t size = rounded < kOwnSegment ? kLargeSegment : exact;
     auto* segment = add_segment(size, queue, /*is_large=*/true);
@@ -146,7 +146,25 @@ void Pool::split(Block* block, size_t size) {
     rest->after->before = rest;
   }
   block->after = rest;
-  free_of(block->queue).large.insert(rest);
+  add_free(rest);
+}
+
+// A free block of a large segment; a piece of one is an inactive split. It
+// stays what it is while it is free: a free neighbour would have been joined.
+void Pool::add_free(Block* block) {
+  free_of(block->queue).large.insert(block);
+  if (block->before != nullptr || block->after != nullptr) {
+    inactive_split_.increase(/*is_large=*/true, 1);
+    inactive_split_bytes_.increase(true, static_cast<int64_t>(block->size));
+  }
+}
+
+void Pool::remove_free(Block* block) {
+  free_of(block->queue).large.erase(block);
+  if (block->before != nullptr || block->after != nullptr) {
+    inactive_split_.decrease(/*is_large=*/true, 1);
+    inactive_split_bytes_.decrease(true, static_cast<int64_t>(block->size));
+  }
 }
 
 void Pool::release(Block* block) {
@@ -184,14 +202,14 @@ void Pool::make_free(Block* block) {
     return;
   }
   if (block->before != nullptr && !block->before->in_use) {
-    free.large.erase(block->before);
+    remove_free(block->before);
     block = join(block->before, block);
   }
   if (block->after != nullptr && !block->after->in_use) {
-    free.large.erase(block->after);
+    remove_free(block->after);
     block = join(block, block->after);
   }
-  free.large.insert(block);
+  add_free(block);
 }
 
 Block* Pool::join(Block* block, Block* next) {

@@ -67,13 +67,15 @@ class Pool {
   void split(Block* block, size_t size);
   Segment* add_segment(size_t nbytes, uint32_t queue, bool is_large);
   void make_free(Block* block);
+  void add_free(Block* block);
+  void remove_free(Block* block);
   Block* join(Block* block, Block* next);
   void reclaim_waiting();
   void give_back(uint64_t freed_before);
   static void forget_leaving(Free& free);
   void drop(Segment* segment);
 
-  std::array<Counter*, 7> counters() noexcept {
+  std::array<Counter*, 9> counters() noexcept {
     return {
         &allocation_,
         &segment_,
@@ -81,7 +83,9 @@ class Pool {
         &allocated_bytes_,
         &reserved_bytes_,
         &active_bytes_,
-        &requested_bytes_};
+        &requested_bytes_,
+        &inactive_split_,
+        &inactive_split_bytes_};
   }
   void count_released(Block& block) noexcept;
   void count_inactive(Block& block) noexcept;
@@ -103,6 +107,8 @@ class Pool {
   Counter reserved_bytes_;
   Counter active_bytes_;
   Counter requested_bytes_;
+  Counter inactive_split_;
+  Counter inactive_split_bytes_;
   int64_t num_alloc_retries_ = 0;
   int64_t num_ooms_ = 0;
   uint64_t num_freed_ = 0;    // blocks, ever

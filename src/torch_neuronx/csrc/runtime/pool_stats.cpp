@@ -65,26 +65,12 @@ MemoryStats Pool::stats() const {
   stats.reserved_bytes = reserved_bytes_.stats();
   stats.active_bytes = active_bytes_.stats();
   stats.requested_bytes = requested_bytes_.stats();
+  stats.inactive_split = inactive_split_.stats();
+  stats.inactive_split_bytes = inactive_split_bytes_.stats();
   stats.num_alloc_retries = num_alloc_retries_;
   stats.num_ooms = num_ooms_;
   stats.num_device_alloc = segment_.stats()[0].allocated;
   stats.num_device_free = segment_.stats()[0].freed;
-  // Free pieces of split segments are only counted when asked for, so these
-  // two have no history.
-  for (const auto& [base, segment] : segments_) {
-    if (!segment->is_large || segment->num_in_use == 0) {
-      continue;
-    }
-    for (const auto* block = segment->first; block; block = block->after) {
-      if (!block->in_use) {
-        for (const size_t pool : {size_t{0}, size_t{2}}) {
-          stats.inactive_split[pool].current += 1;
-          stats.inactive_split_bytes[pool].current +=
-              static_cast<int64_t>(block->size);
-        }
-      }
-    }
-  }
   return stats;
 }
 
