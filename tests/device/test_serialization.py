@@ -8,6 +8,7 @@ import pickle
 
 import pytest
 import torch
+from safetensors import torch as safetensors
 
 
 def saved(obj) -> io.BytesIO:
@@ -68,3 +69,13 @@ def test_a_device_that_is_gone_is_an_error_that_says_so():
     data = buffer.getvalue().replace(b"neuron:3", b"neuron:7")
     with pytest.raises(RuntimeError, match=r"neuron:7|7"):
         torch.load(io.BytesIO(data))
+
+
+def test_safetensors_go_to_the_device_by_its_index(tmp_path):
+    path = tmp_path / "weights.safetensors"
+    saved = {"weight": torch.arange(6.0, device="neuron").view(2, 3).to(torch.bfloat16)}
+    safetensors.save_file(saved, path)
+    for index in (0, 1):
+        loaded = safetensors.load_file(path, device=index)["weight"]
+        assert loaded.device == torch.device("neuron", index)
+        assert torch.equal(loaded.cpu(), saved["weight"].cpu())
