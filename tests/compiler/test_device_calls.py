@@ -103,3 +103,14 @@ def test_operators_take_and_return_cpu_tensors_too():
     torch.testing.assert_close(result, a @ b, rtol=2e-2, atol=2e-2)
     same = torch.ops.neuron.native_dropout(a, 0.5, False)[0]
     assert torch.equal(same, a)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float32])
+def test_a_histogram_counts_integers_too(dtype):
+    def counts(x: torch.Tensor) -> torch.Tensor:
+        return torch.histc(x + 1, bins=4, min=0, max=3)
+
+    x = torch.randint(0, 4, (50,)).to(dtype).to("neuron")
+    result = torch.compile(counts, backend="neuron", fullgraph=True)(x)
+    assert result.dtype == dtype
+    assert torch.equal(result, counts(x))

@@ -37,6 +37,8 @@ _PRODUCTS = (
 )
 _NARROW = (torch.bfloat16, torch.float16)
 
+_to_dtype = torch.ops.prims.convert_element_type.default
+
 RNG_STATE_BYTES = 16
 
 
@@ -50,6 +52,8 @@ def place(gm: GraphModule) -> None:
         elif node.target is run_with_rng_state:
             state, target, *args = node.args
             _replace(node, target, tuple(args), {**node.kwargs, "rng_state": state})
+        elif node.target is _aten.histc.default:
+            _count_integers_as_doubles(node)
         elif _has_own_kernel(node):
             _replace(node, node.target, node.args, dict(node.kwargs))
     for child in gm.children():
@@ -150,6 +154,25 @@ def _replace(node: Node, aten_op: Any, args: tuple[Any, ...], kwargs: dict[str, 
     node.replace_all_uses_with(call)
     graph.erase_node(node)
     return call
+
+
+def _count_integers_as_doubles(node: Node) -> None:
+    """histc of integers, which the CPU refuses, as `csrc/dispatch/histogram.cpp` does it."""
+    (counts,) = _values(node)
+    if counts.dtype.is_floating_point:
+        return
+    graph = node.graph
+    source = node.args[0]
+    assert isinstance(source, Node)
+    with graph.inserting_before(node):
+        doubles = graph.call_function(_to_dtype, (source, torch.float64))
+        doubles.meta["val"] = source.meta["val"].to(torch.float64)
+    with graph.inserting_after(node):
+        integers = graph.call_function(_to_dtype, (node, counts.dtype))
+        integers.meta["val"] = counts
+    node.replace_all_uses_with(integers, delete_user_cb=lambda user: user is not integers)
+    node.replace_input_with(source, doubles)
+    node.meta["val"] = counts.to(torch.float64)
 
 
 def _replace_saving(node: Node) -> None:
